@@ -1,0 +1,89 @@
+"""Checks of arguments at the public door: each message names the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+
+
+def as_count(name: str, value, low: int, high: int | None = None, why: str = "") -> int:
+    """A whole number in ``low..high``; bool, float and NaN are refused."""
+    allowed = f"a whole number from {low:,}" + (f" to {high:,}" if high is not None else " on") + why
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be {allowed}; got {value!r}")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"{name} must be {allowed}; got {value}")
+    return int(value)
+
+
+def as_real(name: str, value, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number in ``[low, high]``."""
+    allowed = f"a finite number in [{low:g}, {high:g}]"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {allowed}; got {value!r}")
+    if not (low <= value <= high and math.isfinite(value)):
+        raise ValueError(f"{name} must be {allowed}; got {value!r}")
+    return float(value)
+
+
+def as_probabilities(value, n_columns: int) -> np.ndarray:
+    """A probability per column, all positive; None means uniform."""
+    if value is None:
+        return np.full(n_columns, 1.0 / n_columns)
+    p = np.asarray(value)
+    if p.dtype.kind not in "fiu" or p.shape != (n_columns,):
+        raise ValueError(
+            f"probabilities must be {n_columns:,} real numbers, one per column; got {p.dtype} of shape {p.shape}"
+        )
+    p = p.astype(np.float64)
+    if not (p > 0).all():  # also where p is NaN
+        j = int(np.flatnonzero(~(p > 0))[0])
+        raise ValueError(f"probabilities must be positive; probabilities[{j}] is {p[j]}")
+    if not abs(p.sum() - 1) <= 1e-8:
+        raise ValueError(f"probabilities must sum to 1; they sum to {p.sum()!r}: divide them by their sum")
+    return p / p.sum()
+
+
+def as_generator(random_state) -> np.random.Generator:
+    """A generator from None, an int, a SeedSequence or a Generator; never the global state."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.Generator(random_state._bit_generator)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"random_state must be None, a whole number >= 0 or a Generator; got {random_state!r}") from None
+
+
+def as_choice(name: str, value, allowed: tuple):
+    if not any(value is a or (isinstance(a, str) and value == a) for a in allowed):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+    return value
+
+
+def as_indices(name: str, value, length: int) -> np.ndarray:
+    """Whole numbers in ``0..length-1`` as int64, of any shape; NaN, 3.7 and negative ones are refused."""
+    index = np.asarray(value)
+    if index.size == 0:
+        return index.astype(np.int64)
+    if index.dtype.kind == "f":
+        whole = np.isfinite(index) & (index == np.floor(index))
+        if not whole.all():
+            at = np.unravel_index(int(np.argmin(whole)), index.shape)
+            raise ValueError(f"{name} must be whole numbers; {name}[{_place(at)}] is {index[at]}")
+    elif index.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be whole numbers; got {index.dtype}")
+    inside = (index >= 0) & (index < length)
+    if not inside.all():
+        at = np.unravel_index(int(np.argmin(inside)), index.shape)
+        count = int(inside.size - inside.sum())
+        raise IndexError(
+            f"{name} must lie in 0..{length - 1:,}; {name}[{_place(at)}] is {index[at]}"
+            + (f" ({count:,} such)" if count > 1 else "")
+        )
+    return index.astype(np.int64)
+
+
+def _place(at) -> str:
+    return ", ".join(str(int(k)) for k in at)

@@ -1,0 +1,263 @@
+"""Stage 2, the column space: an orthonormal basis of what the full columns span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from ._arguments import as_count
+from ._threads import in_threads
+from .observations import Observations
+
+_TALL = 20_000  # rows from which A is factored by blocks of rows
+_BLOCK_ROWS = 8_192
+_WIDE = 400  # columns from which no more than the wanted directions are computed
+_EXTRA = 10  # directions carried along beyond the wanted ones
+_MOST_SWEEPS = 12  # of the search for the wanted directions, before everything is computed after all
+
+
+@dataclass(frozen=True)
+class ColumnSpace:
+    """What the full columns teach.
+
+    Attributes
+    ----------
+    basis : array of shape (m, r)
+        U, orthonormal; the largest entry of each vector is positive.
+    singular_values : float64 array of shape (r,)
+        Of A, which holds the full columns times their scales, less the center.
+    center : array of shape (m,) or None
+        Row means of the full columns, if they were taken off.
+    variances : float64 array of shape (r,)
+        Mean square of a column's coefficient along each direction, as the full columns tell it.
+    noise_std : float
+        Root mean square of what the basis leaves out of A, per degree of freedom; NaN if there is none.
+    """
+
+    basis: np.ndarray
+    singular_values: np.ndarray
+    center: np.ndarray | None
+    variances: np.ndarray
+    noise_std: float
+
+    @property
+    def rank(self) -> int:
+        """r, the number of directions."""
+        return self.basis.shape[1]
+
+
+def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> ColumnSpace:
+    """The top ``min(rank, numerical rank)`` left singular vectors of A.
+
+    Parameters
+    ----------
+    data : Observations or array of shape (m, d)
+        The full columns of the observations times their scales are A; an array is A itself.
+    rank : int, optional
+        The most directions to return; None returns as many as the numerical rank.
+    center : bool
+        Take off the row means of the full columns first.
+
+    Notes
+    -----
+    A is factored by QR and SVD, never through A'A. Columns whose norms differ widely are brought to one norm before
+    the span is computed, so that a direction seen only in small columns is as exact as the others; if more directions
+    are there than wanted, the top ones are those of A as it stands. Tall A goes by blocks of rows. Of a wide A only
+    the wanted directions are computed, by a block Krylov method, and everything if that does not converge.
+    """
+    if rank is not None:
+        rank = as_count("rank", rank, 1)
+    A = _FullColumns(data, center)
+    m, d = A.shape
+    few = rank is not None and 4 * (rank + _EXTRA) <= min(m, d)
+    found = _top_directions(A, rank) if d >= _WIDE and few else None
+    if found is None:
+        if m >= _TALL and m >= 4 * d:
+            found = _by_row_blocks(A, rank)
+        else:
+            found = _by_qr(A, rank)
+    U, relative = found
+    U = _fix_signs(U).astype(A.dtype, copy=False)
+    left = max(A.energy - float(relative @ relative), 0.0)
+    freedom = (m - relative.size) * (A.n_independent - relative.size)
+    left = left if left > 4 * d * np.finfo(np.float64).eps * A.energy else 0.0  # not to be told from rounding
+    with np.errstate(over="ignore"):
+        singular_values = relative * A.unit
+        variances = singular_values**2 / A.population
+        noise = np.sqrt(left / freedom / A.mean_square_scale) * A.unit if freedom > 0 else np.nan
+    return ColumnSpace(np.ascontiguousarray(U), singular_values, A.center, variances, float(noise))
+
+
+class _FullColumns:
+    """A by blocks of rows, each column brought to norm 1: A = B diag(norms) * unit, rows of B on demand."""
+
+    def __init__(self, data, center: bool):
+        if isinstance(data, Observations):
+            starts = data.indptr[data.full_columns]
+            self.shape = data.shape[0], starts.size
+            self._read = lambda lo, hi: np.column_stack([data.values[at + lo : at + hi] for at in starts])
+            dtype, scales = data.values.dtype, data.full_scales
+        else:
+            array = np.asarray(data)
+            if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "fiub":
+                raise ValueError(f"A must be a matrix of real numbers; got {array.dtype} of shape {array.shape}")
+            self.shape = array.shape
+            self._read = lambda lo, hi: array[lo:hi]
+            dtype, scales = array.dtype, None
+        m, d = self.shape
+        if d == 0:
+            raise ValueError("there is no full column to learn the column space from")
+        self.dtype = dtype if dtype == np.float32 else np.dtype(np.float64)
+        self.eps = float(np.finfo(self.dtype).eps)
+        # Drawn columns stand for all of M (A A' has mean M M'); given ones for themselves.
+        self.population = data.shape[1] if scales is not None else d
+        scales = np.ones(d) if scales is None else scales
+        self.mean_square_scale = float(np.mean(scales**2))
+        self.n_independent = d - 1 if center else d
+        self.center = self._row_means() if center else None
+        self._measure(scales)
+
+    def blocks(self):
+        return [(lo, min(lo + _BLOCK_ROWS, self.shape[0])) for lo in range(0, self.shape[0], _BLOCK_ROWS)]
+
+    def _row_means(self):
+        parts = in_threads(lambda at: (self._read(*at) / self.shape[1]).sum(axis=1), self.blocks())
+        return np.concatenate(parts).astype(self.dtype)
+
+    def _raw(self, lo, hi):
+        block = np.asarray(self._read(lo, hi), dtype=np.float64)
+        return block if self.center is None else block - self.center[lo:hi, None]
+
+    def _measure(self, scales):
+        """Norms of the columns, without overflow or underflow of their squares."""
+        largest = np.max(in_threads(lambda at: np.abs(self._raw(*at)).max(axis=0), self.blocks()), axis=0)
+        if not np.isfinite(largest).all():
+            raise ValueError("A must be finite; use NaN only for entries of columns that are not full")
+        safe = np.where(largest > 0, largest, 1.0)
+        squares = np.sum(in_threads(lambda at: ((self._raw(*at) / safe) ** 2).sum(axis=0), self.blocks()), axis=0)
+        self.unit = float(largest.max()) or 1.0
+        norms = np.sqrt(squares)
+        self.norms = norms * (largest / self.unit) * scales
+        # What is rounding noise beside the largest column counts as zero.
+        zero = self.norms <= 8 * self.eps * self.norms.max()
+        self.norms[zero] = 0.0
+        self._largest, self._divisors = safe, np.where(zero, np.inf, norms)
+        self.energy = float(self.norms @ self.norms)
+
+    def rows(self, lo, hi):
+        """Rows lo..hi of B."""
+        return self._raw(lo, hi) / self._largest / self._divisors
+
+    def matrix(self):
+        return self.rows(0, self.shape[0])
+
+    @property
+    def spread(self) -> float:
+        """Largest over smallest norm, zero columns apart."""
+        present = self.norms[self.norms > 0]
+        return float(present.max() / present.min()) if present.size else 1.0
+
+    def rank_of(self, values) -> int:
+        return int((values > values[0] * max(self.shape) * self.eps).sum()) if values.size else 0
+
+
+def _directions_of(R, A: _FullColumns, rank):
+    """W with orthonormal columns, and singular values, such that Q W are the wanted directions of A = Q R diag(norms)."""
+    if not A.norms.any():
+        return np.zeros((R.shape[0], 0)), np.zeros(0)
+    scaled = R * A.norms
+    if A.spread > 10:
+        span, values, _ = _svd(R)
+        there = A.rank_of(values)
+        if rank is None or there <= rank:
+            # All of it is wanted: the span comes from the equal norms, its order from A.
+            span = span[:, :there]
+            turn, values, _ = _svd(span.T @ scaled)
+            return span @ turn, values[:there]
+    W, values, _ = _svd(scaled)
+    r = A.rank_of(values) if rank is None else min(rank, A.rank_of(values))
+    return W[:, :r], values[:r]
+
+
+def _svd(matrix):
+    try:
+        return linalg.svd(matrix, full_matrices=False, check_finite=False)
+    except linalg.LinAlgError:  # the fast driver failed to converge, which is rare; the slow one does
+        return linalg.svd(matrix, full_matrices=False, check_finite=False, lapack_driver="gesvd")
+
+
+def _by_qr(A: _FullColumns, rank):
+    m, d = A.shape
+    B = A.matrix()
+    if m <= d:
+        return _directions_of(B, A, rank)
+    Q, R = linalg.qr(B, mode="economic", overwrite_a=True, check_finite=False)
+    W, values = _directions_of(R, A, rank)
+    return Q @ W, values
+
+
+def _by_row_blocks(A: _FullColumns, rank):
+    """QR of blocks of rows, then QR of the stacked factors; the blocks are factored twice rather than kept."""
+    d = A.shape[1]
+    size = max(_BLOCK_ROWS, 4 * d)
+    edges = [(lo, min(lo + size, A.shape[0])) for lo in range(0, A.shape[0], size)]
+    factors = in_threads(lambda at: np.linalg.qr(A.rows(*at), mode="r"), edges)
+    Q, R = linalg.qr(np.vstack(factors), mode="economic", check_finite=False)
+    W, values = _directions_of(R, A, rank)
+    tops = np.cumsum([0] + [f.shape[0] for f in factors])
+    U = np.empty((A.shape[0], W.shape[1]))
+
+    def fill(k):
+        lo, hi = edges[k]
+        U[lo:hi] = np.linalg.qr(A.rows(lo, hi))[0] @ (Q[tops[k] : tops[k + 1]] @ W)
+
+    in_threads(fill, range(len(edges)))
+    return U, values
+
+
+def _top_directions(A: _FullColumns, rank):
+    """The top directions of a wide A; None if the search does not converge.
+
+    First a sketch of the columns at equal norms: if it explains them to rounding, A has no more directions than the
+    sketch. Otherwise a block Krylov space of A grows until A v = sigma u holds to rounding for the wanted triples.
+    """
+    B = A.matrix()
+    rng = np.random.default_rng(0)  # where the search starts; the answer does not depend on it
+    Q = _orthonormal(B @ rng.standard_normal((B.shape[1], rank + _EXTRA)))
+    R = Q.T @ B
+    tolerance = A.eps * max(A.shape)
+    if np.linalg.norm(B - Q @ R, axis=0).max() <= tolerance:
+        W, values = _directions_of(R, A, rank)
+        return Q @ W, values
+    B *= A.norms
+    Q = _orthonormal(B @ (B.T @ Q))
+    projected = Q.T @ B
+    newest = projected
+    for _ in range(_MOST_SWEEPS):
+        fresh = B @ newest.T
+        for _ in range(2):  # once leaves rounding errors, twice is enough
+            fresh = _orthonormal(fresh - Q @ (Q.T @ fresh))
+        newest = fresh.T @ B
+        Q, projected = np.hstack([Q, fresh]), np.vstack([projected, newest])
+        W, values, V = _svd(projected)
+        U = Q @ W[:, :rank]
+        if np.linalg.norm(B @ V[:rank].T - U * values[:rank], axis=0).max() <= tolerance * values[0]:
+            r = min(rank, A.rank_of(values))
+            return U[:, :r], values[:r]
+        if Q.shape[1] + rank + _EXTRA > min(B.shape) // 2:
+            break
+    return None
+
+
+def _orthonormal(matrix):
+    return linalg.qr(matrix, mode="economic", check_finite=False)[0]
+
+
+def _fix_signs(U):
+    """Turn every vector so that its entry of largest size is positive."""
+    if U.size == 0:
+        return U
+    top = U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])]
+    return U * np.where(top < 0, -1.0, 1.0)

@@ -1,0 +1,278 @@
+"""Stage 4, the completion: the filled matrix as two thin factors, and the two ways to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ._arguments import as_choice, as_count, as_indices, as_real
+from .column_space import ColumnSpace, fit_column_space
+from .observations import Observations, as_observations
+from .observe import observe
+from .solve import Status, solve_columns
+from .sources import as_source
+
+_BLOCK_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class Completion:
+    """A filled matrix: ``center + basis @ coefficients``, with every observed entry as it was.
+
+    Attributes
+    ----------
+    observations : Observations
+        What was known.
+    space : ColumnSpace
+        What the full columns taught.
+    coefficients : array of shape (r, n)
+        NaN in the columns that the data do not determine.
+    status : int8 array of shape (n,)
+        The `Status` of every column.
+    bounds : (float, float) or None
+        Predictions are kept within them.
+    choices : dict of str
+        What was chosen, in words.
+    """
+
+    observations: Observations
+    space: ColumnSpace
+    coefficients: np.ndarray
+    status: np.ndarray
+    bounds: tuple[float, float] | None = None
+    choices: dict = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.observations.shape
+
+    @property
+    def rank(self) -> int:
+        return self.space.rank
+
+    @property
+    def basis(self) -> np.ndarray:
+        return self.space.basis
+
+    @property
+    def center(self) -> np.ndarray | None:
+        return self.space.center
+
+    @property
+    def noise_std(self) -> float:
+        """Of the full columns about the column space; NaN if they leave no degree of freedom to tell."""
+        return self.space.noise_std
+
+    def columns(self, which) -> np.ndarray:
+        """Filled columns, shape (m, k) for k indices."""
+        which = np.atleast_1d(as_indices("columns", which, self.shape[1]))
+        result = np.empty((self.shape[0], which.size), self.observations.values.dtype, order="F")
+        step = max(1, _BLOCK_CELLS // self.shape[0])
+        for lo in range(0, which.size, step):
+            self._fill(result[:, lo : lo + step], which[lo : lo + step])
+        return result
+
+    def to_dense(self) -> np.ndarray:
+        """The whole filled matrix, shape (m, n). It must fit into memory; `columns` and `entries` need not."""
+        return self.columns(np.arange(self.shape[1]))
+
+    def entries(self, rows, columns) -> np.ndarray:
+        """Single entries at ``(rows[k], columns[k])``; the two are broadcast against each other."""
+        rows, columns = np.broadcast_arrays(
+            as_indices("rows", rows, self.shape[0]), as_indices("columns", columns, self.shape[1])
+        )
+        result = np.empty(rows.shape, self.observations.values.dtype)
+        flat, rows, columns = result.reshape(-1), rows.ravel(), columns.ravel()
+        step = max(1, _BLOCK_CELLS // max(1, self.rank))
+        for lo in range(0, flat.size, step):
+            i, j = rows[lo : lo + step], columns[lo : lo + step]
+            flat[lo : lo + step] = self._entries(i, j)
+        return result
+
+    def certificates(self) -> np.recarray:
+        """How far each column can be trusted: see `certificates.certify`."""
+        from .certificates import certify
+
+        return certify(self)
+
+    def save(self, path) -> None:
+        """Write the completion into a new folder: arrays, facts and checksums, readable without pickle."""
+        from .storage import save_completion
+
+        save_completion(self, path)
+
+    @staticmethod
+    def load(path) -> Completion:
+        """Read a completion that `save` wrote; a damaged one is refused."""
+        from .storage import load_completion
+
+        return load_completion(path)
+
+    def _fill(self, target, which) -> None:
+        U, c = self.basis, self.center
+        with np.errstate(over="ignore", invalid="ignore"):
+            target[...] = U @ self.coefficients[:, which]
+            if c is not None:
+                target += c[:, None]
+        self._keep_in_bounds(target)
+        if self.rank == 0:
+            target[:, ~_filled(self.status[which])] = np.nan
+        indptr = self.observations.indptr
+        for k, j in enumerate(which):
+            at = slice(indptr[j], indptr[j + 1])
+            target[self.observations.rows[at], k] = self.observations.values[at]
+
+    def _entries(self, rows, columns) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = np.einsum("kr,kr->k", self.basis[rows], self.coefficients.T[columns])
+            if self.center is not None:
+                result += self.center[rows]
+        self._keep_in_bounds(result)
+        if self.rank == 0:
+            result[~_filled(self.status[columns])] = np.nan
+        at = self.observations.locate(rows, columns)
+        result[at >= 0] = self.observations.values[at[at >= 0]]
+        return result
+
+    def _keep_in_bounds(self, predictions) -> None:
+        if self.bounds is not None:
+            np.clip(predictions, *self.bounds, out=predictions)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        counts = [f"{int((self.status == s).sum()):,} {s.name.lower()}" for s in Status if (self.status == s).any()]
+        return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}>"
+
+
+def complete(
+    data,
+    *,
+    rank="auto",
+    center="auto",
+    shrinkage="auto",
+    refine="auto",
+    bounds=None,
+    random_state=None,
+    progress=None,
+) -> Completion:
+    """Fill the columns of which a few entries are known, with the help of those known in full.
+
+    ``complete(data, rank=r, center=False, shrinkage=0, refine=0)`` is exactly the paper's recovery: each column by
+    least squares on its observed rows, in the space of the top r left singular vectors of the full columns.
+
+    Parameters
+    ----------
+    data : Observations, array of shape (m, n), masked array, data frame or scipy sparse matrix
+        NaN, masked and null entries are unseen; of a sparse matrix, those not stored.
+    rank : int or "auto"
+        The most directions; "auto" is the numerical rank of the full columns.
+    center : bool or "auto"
+        Take off the row means of the full columns first; "auto" does not.
+    shrinkage : float or "auto"
+        The variance of the noise: each direction is penalised by it over the direction's own variance. 0 is plain
+        least squares; so is "auto".
+    refine : 0 or "auto"
+        No refinement.
+    bounds : (float, float), optional
+        Keep predictions within them.
+    random_state : None, int or numpy Generator
+        For choices made by drawing; none is at present.
+    progress : function, optional
+        Called as ``progress(done, total)`` now and then.
+    """
+    observations = as_observations(data)
+    m, n = observations.shape
+    d = observations.full_columns.size
+    if rank != "auto":
+        rank = as_count("rank", rank, 1, min(m, max(d, 1)), f", the smaller of {m:,} rows and {d:,} full columns")
+    center = as_choice("center", center, (True, False, "auto")) is True
+    noise_variance = 0.0 if isinstance(shrinkage, str) and shrinkage == "auto" else as_real("shrinkage", shrinkage, 0)
+    if refine != "auto":
+        as_count("refine", refine, 0, 0)
+    bounds = _checked_bounds(bounds)
+    if d == 0:
+        raise ValueError(_no_full_column(observations))
+    if d == n and rank == "auto":
+        space, rank_words = _empty_space(observations), "no direction, for every column is full"
+    else:
+        space = fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
+        rank_words = f"{space.rank} directions, " + ("the numerical rank" if rank == "auto" else f"{rank} asked for")
+    penalty = _penalty(space, noise_variance)
+    coefficients, status = solve_columns(space, observations, penalty=penalty, progress=progress)
+    choices = {
+        "rank": rank_words,
+        "center": "row means of the full columns" if center else "none",
+        "shrinkage": f"noise variance {noise_variance:g}" if noise_variance else "none, plain least squares",
+        "refine": "none",
+    }
+    return Completion(observations, space, coefficients, status, bounds, choices)
+
+
+def algorithm1(
+    source, *, rank: int, n_full_columns: int, n_entries: int, probabilities=None, random_state=None
+) -> Completion:
+    """Algorithm 1 of Wan, Yi and Zhang (2018), from the sampling to the answer.
+
+    Parameters
+    ----------
+    source : Source, array or memory map of shape (m, n)
+    rank : int
+        r, at most d.
+    n_full_columns, n_entries : int
+        d columns and, of every other column, s entries, each drawn with replacement.
+    probabilities : array of shape (n,), optional
+        p, of drawing each column; uniform unless told.
+    random_state : None, int or numpy Generator
+    """
+    source = as_source(source)
+    d, s, p = as_count("n_full_columns", n_full_columns, 1), n_entries, probabilities
+    r = as_count("rank", rank, 1, min(source.shape[0], d), ", the smaller of the rows and n_full_columns")
+
+    # 1-5, 9: sample i_1 .. i_d by p, keep m_i and A = [m_i / sqrt(d p_i)]; of each other column sample Omega_i
+    observations = observe(source, n_full_columns=d, n_entries=s, probabilities=p, random_state=random_state)
+    # 6-7: r^ = min(r, rank(A)); U^ = the top r^ left singular vectors of A
+    space = fit_column_space(observations, rank=r)
+    # 8-11: m^_i = U^ (U_O' U_O)^-1 U_O' m_O
+    coefficients, status = solve_columns(space, observations)
+    # 12: M^ = [m^_1 .. m^_n]
+    return Completion(observations, space, coefficients, status)
+
+
+def _filled(status) -> np.ndarray:
+    return np.isin(status, [s for s in Status if s.is_filled])
+
+
+def _penalty(space: ColumnSpace, noise_variance: float) -> np.ndarray:
+    """Lambda = noise variance / variance of each direction."""
+    with np.errstate(over="ignore"):
+        return np.minimum(noise_variance / space.variances, np.finfo(np.float64).max)
+
+
+def _empty_space(observations: Observations) -> ColumnSpace:
+    none = np.zeros(0)
+    basis = np.zeros((observations.shape[0], 0), observations.values.dtype)
+    return ColumnSpace(basis, none, None, none, np.nan)
+
+
+def _checked_bounds(bounds):
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(b) for b in bounds)
+    except (TypeError, ValueError):
+        raise TypeError(f"bounds must be a pair (low, high) of numbers; got {bounds!r}") from None
+    if not low < high:
+        raise ValueError(f"bounds must be (low, high) with low < high; got {bounds!r}")
+    return low, high
+
+
+def _no_full_column(observations: Observations) -> str:
+    m = observations.shape[0]
+    counts = observations.n_observed
+    fullest = np.argsort(-counts, kind="stable")[:3]
+    named = ", ".join(f"column {j} with {counts[j]:,}" for j in fullest)
+    return (
+        f"no column is known in all {m:,} rows, and the column space is learned from such columns; the fullest are {named}:"
+        " measure some columns in full, drop the rows that none has, or transpose the data if its rows are complete"
+    )

@@ -1,0 +1,274 @@
+"""Stage 1, the observations: which entries of M are known, column by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._arguments import as_choice, as_count, as_indices
+from .frames import is_frame, matrix_of_frame
+from .sources import real_dtype
+
+_BLOCK_CELLS = 4_000_000  # how much is converted at a time
+
+
+@dataclass(frozen=True, repr=False)
+class Observations:
+    """The known entries of an m x n matrix, as compressed columns.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    indptr : int64 array of shape (n + 1,)
+        Column j owns ``rows[indptr[j]:indptr[j + 1]]`` and the values beside them.
+    rows : integer array of shape (nnz,)
+        Increasing within a column, each row at most once.
+    values : float32 or float64 array of shape (nnz,)
+    weights : float array of shape (nnz,) or None
+        Inverse variance of each measurement, or how often it was drawn; None means 1.
+    full_columns : int64 array of shape (d,)
+        The columns that teach the column space, each known in every row.
+    full_scales : float64 array of shape (d,) or None
+        What a full column is multiplied with in A: ``sqrt(count / (d p_j))`` when it was drawn `count` times with
+        probability p_j; None means 1.
+    """
+
+    shape: tuple[int, int]
+    indptr: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray | None
+    full_columns: np.ndarray
+    full_scales: np.ndarray | None = None
+
+    @classmethod
+    def from_dense(cls, M, *, weights=None) -> Observations:
+        """The entries of M that are not NaN and not masked.
+
+        Parameters
+        ----------
+        M : array of shape (m, n) of real numbers; a masked array loses its masked entries
+        weights : positive array of shape (m, n), optional
+        """
+        values, seen = _matrix_and_mask(M)
+        weights = _checked_weights(weights, seen) if weights is not None else None
+        m, n = values.shape
+        dtype, index = real_dtype(values.dtype), index_dtype(m)
+        counts = seen.sum(axis=0)
+        parts = [], [], []
+        step = max(1, _BLOCK_CELLS // m)
+        for lo in range(0, n, step):  # by blocks: the index arrays of a whole mask are 16 bytes a cell
+            block = np.ascontiguousarray(seen[:, lo : lo + step].T)
+            column, row = np.nonzero(block)
+            parts[0].append(row.astype(index))
+            parts[1].append(np.asarray(values[row, column + lo], dtype=dtype))
+            if weights is not None:
+                parts[2].append(weights[row, column + lo])
+        rows, known = np.concatenate(parts[0]), np.concatenate(parts[1])
+        indptr = pointers_of(counts)
+        _refuse_infinite(known, indptr, rows)
+        return cls(
+            (m, n),
+            indptr,
+            rows,
+            known,
+            np.concatenate(parts[2]) if weights is not None else None,
+            np.flatnonzero(counts == m),
+        )
+
+    @classmethod
+    def from_triplets(cls, rows, columns, values, shape, *, weights=None, duplicates="error") -> Observations:
+        """Entries ``M[rows[k], columns[k]] = values[k]`` in any order; a value of NaN is no observation.
+
+        Parameters
+        ----------
+        rows, columns, values : arrays of shape (nnz,)
+        shape : (int, int)
+        weights : positive array of shape (nnz,), optional
+        duplicates : {"error", "mean", "last"}
+            What to do with a place that is named twice: refuse, average (by weight; the weights add up), or keep the last.
+        """
+        as_choice("duplicates", duplicates, ("error", "mean", "last"))
+        m, n = (as_count("shape", k, 1) for k in _pair("shape", shape))
+        rows, columns = as_indices("rows", rows, m), as_indices("columns", columns, n)
+        values = np.asarray(values)
+        _refuse_other_kinds(values.dtype, "values")
+        if not rows.shape == columns.shape == values.shape or values.ndim != 1:
+            raise ValueError(
+                "rows, columns and values must be 1-D and of one length;"
+                f" got {rows.shape}, {columns.shape} and {values.shape}"
+            )
+        values = values.astype(real_dtype(values.dtype), copy=False)
+        if weights is not None:
+            weights = _checked_weights(weights, ~np.isnan(values))
+        if np.isnan(values).any():
+            seen = ~np.isnan(values)
+            rows, columns, values = rows[seen], columns[seen], values[seen]
+            weights = weights[seen] if weights is not None else None
+        order = np.lexsort((rows, columns))  # stable: equal places stay in the order given
+        rows, columns, values = rows[order], columns[order], values[order]
+        weights = weights[order] if weights is not None else None
+        first = np.ones(rows.size, bool)
+        first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+        if not first.all():
+            rows, columns, values, weights = _merge_duplicates(rows, columns, values, weights, first, duplicates)
+        counts = np.bincount(columns, minlength=n)
+        indptr = pointers_of(counts)
+        _refuse_infinite(values, indptr, rows)
+        return cls((m, n), indptr, rows.astype(index_dtype(m)), values, weights, np.flatnonzero(counts == m))
+
+    @classmethod
+    def from_sparse(cls, S) -> Observations:
+        """The stored entries of a scipy sparse matrix or array: stored is seen, and an explicit zero is an observation."""
+        from scipy import sparse
+
+        if not sparse.issparse(S):
+            raise TypeError(f"from_sparse takes a scipy sparse matrix or array; got {type(S).__name__}")
+        if hasattr(S, "indices"):
+            as_indices("indices", S.indices, S.shape[1] if S.format in ("csr", "bsr") else S.shape[0])
+            steps = np.diff(S.indptr)
+            if S.indptr[0] != 0 or (steps < 0).any() or S.indptr[-1] > S.indices.size:
+                raise ValueError("the indptr of the sparse matrix must start at 0, never decrease and end within it")
+        coordinates = S.tocoo()
+        return cls.from_triplets(coordinates.row, coordinates.col, coordinates.data, S.shape)
+
+    @property
+    def n_observed(self) -> np.ndarray:
+        """Number of observed rows of every column, shape (n,)."""
+        return np.diff(self.indptr)
+
+    @property
+    def partial_columns(self) -> np.ndarray:
+        """The columns that are not among the full ones, shape (n - d,)."""
+        rest = np.ones(self.shape[1], bool)
+        rest[self.full_columns] = False
+        return np.flatnonzero(rest)
+
+    def full_matrix(self) -> np.ndarray:
+        """The full columns as they were observed, shape (m, d), Fortran order."""
+        m = self.shape[0]
+        result = np.empty((m, self.full_columns.size), self.values.dtype, order="F")
+        for k, j in enumerate(self.full_columns):
+            result[:, k] = self.values[self.indptr[j] : self.indptr[j] + m]
+        return result
+
+    def locate(self, rows, columns) -> np.ndarray:
+        """Where the entries (rows[k], columns[k]) stand in `values`; -1 for those not observed."""
+        low, end = self.indptr[columns], self.indptr[columns + 1]
+        high = end.copy()
+        while (low < high).any():  # bisection, all at once
+            middle = (low + high) // 2
+            go_right = (low < high) & (self.rows[np.minimum(middle, self.rows.size - 1)] < rows)
+            high = np.where(go_right | (low >= high), high, middle)
+            low = np.where(go_right, middle + 1, low)
+        found = low < end
+        found[found] = self.rows[low[found]] == rows[found]
+        return np.where(found, low, -1)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        share = self.rows.size / (m * n)
+        return (
+            f"<Observations of a {m:,} x {n:,} matrix: {self.full_columns.size:,} full columns,"
+            f" {self.rows.size:,} entries ({share:.2%})>"
+        )
+
+
+def _matrix_and_mask(M):
+    """Numbers of a dense matrix and where they are known; the input is not touched."""
+    mask = np.ma.getmaskarray(M) if isinstance(M, np.ma.MaskedArray) else None
+    try:
+        values = np.asarray(M)
+    except ValueError:
+        raise ValueError("the data must be a table: its rows have different lengths") from None
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(f"the data must have two dimensions, rows and columns, none of them 0; got shape {values.shape}")
+    _refuse_other_kinds(values.dtype, "the data", values)
+    seen = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
+    return values, seen if mask is None else seen & ~mask
+
+
+def _refuse_other_kinds(dtype, name, values=None) -> None:
+    if dtype.kind not in "fiub":
+        columns = ""
+        if values is not None and dtype.kind == "O":
+            wrong = [j for j in range(values.shape[1]) if any(not _is_number(x) for x in values[:, j])]
+            columns = f" (columns {', '.join(map(str, wrong[:5]))}{', ...' if len(wrong) > 5 else ''})" if wrong else ""
+        raise TypeError(f"{name} must be real numbers; got dtype {dtype}{columns}: convert them, for example astype(float)")
+
+
+def _is_number(x) -> bool:
+    return isinstance(x, (int, float, np.integer, np.floating))
+
+
+def _checked_weights(weights, seen) -> np.ndarray:
+    weights = np.asarray(weights)
+    _refuse_other_kinds(weights.dtype, "weights")
+    if weights.shape != seen.shape:
+        raise ValueError(f"weights must have the shape of the data, {seen.shape}; got {weights.shape}")
+    weights = weights.astype(np.float64)
+    good = (weights > 0) & (weights < np.inf) | ~seen
+    if not good.all():
+        at = tuple(int(k) for k in np.unravel_index(int(np.argmin(good)), good.shape))
+        raise ValueError(
+            f"weights of observed entries must be positive and finite; weights[{', '.join(map(str, at))}] is {weights[at]}:"
+            " leave an entry out (NaN) instead of giving it no weight"
+        )
+    return weights
+
+
+def _refuse_infinite(values, indptr, rows) -> None:
+    bad = np.isinf(values)
+    if bad.any():
+        at = int(np.argmax(bad))
+        column = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise ValueError(
+            f"the entry at row {rows[at]}, column {column} is {values[at]} ({int(bad.sum()):,} infinite in all);"
+            " use NaN for what is not known"
+        )
+
+
+def _merge_duplicates(rows, columns, values, weights, first, duplicates):
+    starts = np.flatnonzero(first)
+    if duplicates == "error":
+        second = int(np.flatnonzero(~first)[0])
+        raise ValueError(
+            f"{first.size - starts.size:,} entries are given twice, the first at row {rows[second]}, column"
+            f" {columns[second]}: choose duplicates='mean' or 'last'"
+        )
+    if duplicates == "last":
+        keep = np.append(starts[1:], first.size) - 1
+        return rows[keep], columns[keep], values[keep], weights[keep] if weights is not None else None
+    w = weights if weights is not None else np.ones(values.size)
+    total = np.add.reduceat(w, starts)
+    # Divided before it is summed: two values near the largest number have a mean, though not a sum.
+    mean = np.add.reduceat(values * (w / np.repeat(total, np.diff(starts, append=first.size))), starts)
+    return rows[starts], columns[starts], mean.astype(values.dtype), total if weights is not None else None
+
+
+def _pair(name, value):
+    try:
+        a, b = value
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a pair (n_rows, n_columns); got {value!r}") from None
+    return a, b
+
+
+def pointers_of(counts) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+
+
+def index_dtype(m):
+    return np.int32 if m < 2**31 else np.int64
+
+
+def as_observations(data) -> Observations:
+    """Observations from whatever a user has: they themselves, an array, a masked array, a data frame, sparse."""
+    if isinstance(data, Observations):
+        return data
+    if is_frame(data):
+        return Observations.from_dense(matrix_of_frame(data))
+    if type(data).__module__.startswith("scipy.sparse"):
+        return Observations.from_sparse(data)
+    return Observations.from_dense(data)

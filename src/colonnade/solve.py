@@ -1,0 +1,176 @@
+"""Stage 3, the solving: the coefficients of every column from its few entries."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+from ._threads import in_threads
+from .column_space import ColumnSpace
+from .observations import Observations
+
+_GROUP = 64  # right-hand sides that share one factorisation at a time
+_PIECE = 256  # groups that a thread takes at a time
+
+
+class Status(IntEnum):
+    """What became of a column; `message` says it in words and ends in a remedy."""
+
+    FULL = 0
+    SOLVED = 1
+    PRIOR = 2
+    NO_OBSERVATION = 3
+    TOO_FEW = 4
+    UNDETERMINED = 5
+    OVERFLOW = 6
+
+    @property
+    def message(self) -> str:
+        return _MESSAGES[self]
+
+    @property
+    def is_filled(self) -> bool:
+        return self in (Status.FULL, Status.SOLVED, Status.PRIOR)
+
+
+_MESSAGES = {
+    Status.FULL: "observed in full and returned as it is; nothing to do",
+    Status.SOLVED: "filled from its observed entries; see certificates() for how well they determine it",
+    Status.PRIOR: "has fewer entries than directions, so the prior decides the rest; measure more entries of it",
+    Status.NO_OBSERVATION: "has no observed entry and is left NaN; measure at least as many entries as the rank",
+    Status.TOO_FEW: "has fewer observed rows than the rank and is left NaN; measure more entries or ask for a lower rank",
+    Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure other rows or ask for a lower rank",
+    Status.OVERFLOW: "leaves the range of floating-point numbers and is left NaN; rescale the data",
+}
+
+
+def solve_columns(
+    space: ColumnSpace, observations: Observations, *, penalty=None, n_threads: int | None = None, progress=None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of all columns in the basis, by least squares on their observed rows.
+
+    Parameters
+    ----------
+    space : ColumnSpace
+        With basis U of shape (m, r).
+    observations : Observations
+        Of a matrix with m rows.
+    penalty : array of shape (r,), optional
+        The diagonal of Lambda, one non-negative number per direction; zero unless told.
+    n_threads : int, optional
+        As many as there are processors unless told. The answer does not depend on it.
+    progress : function, optional
+        Called as ``progress(done, total)`` now and then.
+
+    Returns
+    -------
+    coefficients : array of shape (r, n)
+        NaN in the columns that the data do not determine.
+    status : int8 array of shape (n,)
+        The `Status` of every column.
+    """
+    if space.basis.shape[0] != observations.shape[0]:
+        raise ValueError(
+            f"the basis has {space.basis.shape[0]:,} rows and the observations {observations.shape[0]:,}; they must agree"
+        )
+    U, r, n = space.basis, space.rank, observations.shape[1]
+    penalty = np.zeros(r) if penalty is None else np.asarray(penalty, dtype=np.float64)
+    if penalty.shape != (r,) or not ((penalty >= 0) & np.isfinite(penalty)).all():
+        raise ValueError(f"penalty must be {r} finite numbers >= 0, one per direction; got {penalty}")
+    Z = np.zeros((n, r), U.dtype)  # a column's coefficients lie together
+    status = np.full(n, Status.NO_OBSERVATION, np.int8)
+    partial = observations.partial_columns
+    if r == 0:
+        status[observations.n_observed > 0] = Status.SOLVED
+    elif partial.size:
+        _solve_partial(U, space.center, observations, penalty, partial, Z, status, n_threads, progress)
+    _project_full(U, space.center, observations, penalty, Z)
+    status[observations.full_columns] = Status.FULL
+    return Z.T, status
+
+
+def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threads, progress) -> None:
+    from . import _kernels  # numba is imported here, when there is something to solve
+
+    o = observations
+    weights = np.zeros(0) if o.weights is None else o.weights
+    center = np.zeros(0, U.dtype) if center is None else center
+    members, bounds = _groups_of_equal_rows(o, weights, partial)
+    floor = 8 * U.shape[1] * float(np.finfo(U.dtype).eps)
+
+    def work(piece):
+        _kernels.solve_groups(
+            U, center, o.indptr, o.rows, o.values, weights, penalty, members, bounds, *piece, floor, Z, status
+        )
+
+    last = bounds.size - 1
+    step = max(1, min(_PIECE, -(-last // 8)))
+    in_threads(work, [(lo, min(lo + step, last)) for lo in range(0, last, step)], n_threads, progress)
+
+
+def _groups_of_equal_rows(o: Observations, weights, partial) -> tuple[np.ndarray, np.ndarray]:
+    """The partial columns, those with the same rows and weights side by side, and where each group begins."""
+    from . import _kernels
+
+    bits = weights.view(np.uint32 if weights.dtype.itemsize == 4 else np.uint64)
+    hashes = _kernels.row_set_hashes(o.indptr, o.rows, bits, partial)
+    order = np.argsort(hashes, kind="stable")
+    begins = np.flatnonzero(np.concatenate(([True], np.diff(hashes[order]) != 0)))
+    sizes = np.diff(begins, append=partial.size)
+    alone = partial, np.arange(partial.size + 1)
+    if sizes.max() == 1:
+        return alone
+    # Groups in the order of their first column, cut into pieces of at most _GROUP columns.
+    first = np.empty(partial.size, np.int64)
+    first[order] = np.repeat(order[begins], sizes)
+    sequence = np.argsort(first, kind="stable")
+    run_begins = np.flatnonzero(np.diff(first[sequence], prepend=-1))
+    place = np.arange(partial.size) - np.repeat(run_begins, np.diff(run_begins, append=partial.size))
+    members, bounds = partial[sequence], np.append(np.flatnonzero(place % _GROUP == 0), partial.size)
+    return (members, bounds) if _kernels.same_row_sets(o.indptr, o.rows, weights, members, bounds) else alone
+
+
+def _project_full(U, center, observations, penalty, Z) -> None:
+    """A full column has U_O = U, orthonormal: z = (I + Lambda)^-1 U'(x - c)."""
+    m, full = observations.shape[0], observations.full_columns
+    for lo in range(0, full.size, 16):
+        block = full[lo : lo + 16]
+        X = np.column_stack([observations.values[observations.indptr[j] :][:m] for j in block])
+        X = X if center is None else X - center[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z[block] = (U.T @ X).T / (1 + penalty)
+
+
+def solve_columns_in_numpy(
+    space: ColumnSpace, observations: Observations, *, penalty=None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same as `solve_columns`, column by column and without compiled code: the reference."""
+    U, r, o = space.basis.astype(np.float64), space.rank, observations
+    penalty = np.zeros(r) if penalty is None else np.asarray(penalty, dtype=np.float64)
+    Z = np.full((r, o.shape[1]), np.nan)
+    status = np.full(o.shape[1], Status.SOLVED, np.int8)
+    floor = 8 * r * np.finfo(space.basis.dtype).eps
+    full = set(o.full_columns.tolist())
+    for j in range(o.shape[1]):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        omega, s = o.rows[at], o.indptr[j + 1] - o.indptr[j]
+        w = np.ones(s) if o.weights is None or j in full else o.weights[at].astype(np.float64)
+        x = o.values[at].astype(np.float64) - (0 if space.center is None else space.center[omega])
+        if s == 0 and not (r and penalty.min() > 0):
+            status[j] = Status.NO_OBSERVATION
+            continue
+        if 0 < s < r and not penalty.any():
+            status[j] = Status.TOO_FEW
+            continue
+        # Least squares with sqrt(Lambda) as further rows, so that nothing is squared.
+        B = np.vstack([np.sqrt(w)[:, None] * U[omega], np.diag(np.sqrt(penalty))])
+        _, sizes, _ = np.linalg.svd(B, full_matrices=False)
+        if r and sizes[-1] <= max(floor * np.sqrt(w.max(initial=0)), sizes[0] * max(B.shape) * np.finfo(float).eps):
+            status[j] = Status.UNDETERMINED
+            continue
+        Z[:, j] = np.linalg.lstsq(B, np.concatenate([np.sqrt(w) * x, np.zeros(r)]), rcond=None)[0]
+        if s < r:
+            status[j] = Status.PRIOR
+    status[o.full_columns] = Status.FULL
+    return Z, status
