@@ -165,9 +165,7 @@ def test_lemma2_holds(seed):
     rng = np.random.default_rng(seed)
     U = random_basis(rng, 150, 2)
     s = theory.lemma2(2, theory.basis_coherence(U), 100, delta=0.05)
-    grams = [
-        U[rows].T @ U[rows] for rows in rng.integers(150, size=(100, s))
-    ]  # with multiplicity, as the paper
+    grams = [U[rows].T @ U[rows] for rows in rng.integers(150, size=(100, s))]  # with multiplicity, as the paper
     assert min(np.linalg.eigvalsh(G)[0] for G in grams) >= s / (2 * 150)
 
 
@@ -267,18 +265,12 @@ def test_plan_of_the_papers_largest_matrix():
     answer = plan((10_000, 10_000), 50)
     assert 52 <= answer.practical.n_full_columns <= 54 and 55 <= answer.practical.n_entries <= 57
     assert answer.practical.share == pytest.approx(0.0108, abs=3e-4)
-    assert answer.guaranteed == theory.corollary1(
-        (10_000, 10_000), 50, gaussian_coherence((10_000, 10_000), 50)
-    )
+    assert answer.guaranteed == theory.corollary1((10_000, 10_000), 50, gaussian_coherence((10_000, 10_000), 50))
     assert answer.expected_error is None and answer.expected_rms is None
     first, second, last = str(answer).split("\n")
-    assert first.startswith(
-        "Measure 53 of 10,000 columns in full and 56 of 10,000 entries of every other column"
-    )
+    assert first.startswith("Measure 53 of 10,000 columns in full and 56 of 10,000 entries of every other column")
     assert "more than the whole matrix" in second and "assumed: typical of a Gaussian matrix" in second
-    assert last.startswith(
-        "The practical numbers are no theorem: they give 52 distinct columns and 55 distinct rows"
-    )
+    assert last.startswith("The practical numbers are no theorem: they give 52 distinct columns and 55 distinct rows")
     assert repr(answer) == str(answer)
 
 
@@ -368,9 +360,7 @@ def test_noise_formula_is_the_error_of_least_squares(seed):
 def test_noise_in_the_full_columns(seed):
     rng = np.random.default_rng(seed)
     m, n, r, sigma = 120, 60, 2, 1e-4
-    answer = plan(
-        (m, n), r, noise_std=sigma, delta=1e-9, n_entries=30
-    )  # delta: enough full columns for a mean
+    answer = plan((m, n), r, noise_std=sigma, delta=1e-9, n_entries=30)  # delta: enough full columns for a mean
     d = round(answer.practical.expected_columns)
     errors = []
     for _ in range(500):

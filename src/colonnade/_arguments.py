@@ -53,7 +53,9 @@ def as_generator(random_state) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"random_state must be None, a whole number >= 0 or a Generator; got {random_state!r}") from None
+        raise type(error)(
+            f"random_state must be None, a whole number >= 0 or a Generator; got {random_state!r}"
+        ) from None
 
 
 def as_choice(name: str, value, allowed: tuple):

@@ -27,21 +27,26 @@ PIVOT_SHARE = 1e-2
 ROWS_AHEAD = 6  # of the gather that are asked for before their use
 
 _options = {"cache": True, "nogil": True, "fastmath": {"contract"}}
+_inner = {
+    **_options,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}  # called by kernels only; compiles faster
 
 
-@njit(**_options)
+@njit(**_inner)
 def _padded(k):
     return (k + LANES - 1) // LANES * LANES
 
 
-@njit(**_options)
+@njit(**_inner)
 def _row_stride(width):
     # An odd number of cache lines, so that one column of the buffer does not fall into few sets of the cache.
     lines = (width + 7) // 8
     return 8 * (lines | 1)
 
 
-@njit(**_options)
+@njit(**_inner)
 def _factor(X, s, R, T, stride, penalty, r, width, floor):
     """Rows of R = upper Cholesky factor of X'X + diag(penalty), all columns up to width; 1 if every pivot is sound."""
     sound = 1
@@ -64,7 +69,7 @@ def _factor(X, s, R, T, stride, penalty, r, width, floor):
     return sound
 
 
-@njit(**_options)
+@njit(**_inner)
 def _substitute(R, T, stride, r, y, z):
     """z with R z = R[:, y]; True if all of it is finite."""
     for j in range(_padded(r) - LANES, -1, -LANES):
@@ -75,17 +80,20 @@ def _substitute(R, T, stride, r, y, z):
     return total == 0.0
 
 
-@njit(**_options)
-def solve_by_qr(B, b, floor, z):
+@njit(**_inner)
+def _solve_by_qr(B, b, floor, z):
     """Least squares by Householder QR with column pivoting; B (k x r) and b (k) are used up. Returns a code."""
     k, r = B.shape
-    scale = np.abs(b).max()
+    scale = 0.0
+    for i in range(k):
+        scale = max(scale, abs(b[i]))
     if not scale < np.inf:
         return OVERFLOW
-    if scale > 0:
-        b /= scale
-    order = np.arange(r)
-    diagonal = np.zeros(r)
+    order, diagonal = np.empty(r, np.int64), np.empty(r)
+    for j in range(r):
+        order[j] = j
+    for i in range(k):
+        b[i] = b[i] / scale if scale > 0 else 0.0
     for j in range(r):
         best, best_norm = j, -1.0
         for q in range(j, r):
@@ -128,29 +136,26 @@ def solve_by_qr(B, b, floor, z):
     return SOLVED if finite else OVERFLOW
 
 
-@njit(**_options)
+@njit(**_inner)
 def _solve_stably(U, center, rows, values, weights, top, penalty, floor, z):
     """One column by QR of sqrt(W) U_O with sqrt(Lambda) below it."""
     s, r = rows.size, U.shape[1]
-    penalised = np.flatnonzero(penalty > 0)
-    B, b = np.zeros((s + penalised.size, r)), np.zeros(s + penalised.size)
+    B, b = np.zeros((s + r, r)), np.zeros(s + r)
     for k in range(s):
         root = np.sqrt(weights[k] / top) if weights.size else 1.0
         x = values[k] - center[rows[k]] if center.size else np.float64(values[k])
         for q in range(r):
             B[k, q] = root * U[rows[k], q]
         b[k] = root * x
-    for k in range(penalised.size):
-        B[s + k, penalised[k]] = np.sqrt(penalty[penalised[k]] / top)
-    return solve_by_qr(B, b, floor, z)
+    for q in range(r):
+        B[s + q, q] = np.sqrt(penalty[q] / top)
+    return _solve_by_qr(B, b, floor, z)
 
 
-@njit(**_options)
-def _gather_group(U, center, indptr, rows, values, weights, top, group, X, stride):
-    """X = sqrt(W) [U_O | x_1 - c | x_2 - c | ...], weights taken relative to the largest of them."""
+@njit(**_inner)
+def _gather_rows(U, rows, weights, top, lo, s, X, stride):
+    """X[k, :r] = sqrt(w_k / top) U[rows[lo + k]]."""
     m, r = U.shape
-    lo = indptr[group[0]]
-    s = indptr[group[0] + 1] - lo
     last_whole = (m * r - _padded(r)) // r  # beyond it a whole vector would reach past the end of U
     for k in range(s):
         i = np.int64(rows[lo + k])
@@ -162,12 +167,19 @@ def _gather_group(U, center, indptr, rows, values, weights, top, group, X, strid
         else:
             for q in range(r):
                 X[k, q] = root * U[i, q]
-        c = center[i] if center.size else 0.0
-        for g in range(group.size):
-            X[k, r + g] = root * (values[indptr[group[g]] + k] - c)
 
 
-@njit(**_options)
+@njit(**_inner)
+def _gather_values(center, rows, values, weights, top, lo, at, s, X, column):
+    """X[k, column] = sqrt(w_k / top) (x_k - c_k) for the values from `at` on; rows and weights stand from `lo` on."""
+    for k in range(s):
+        x = np.float64(values[at + k])
+        if center.size:
+            x -= center[rows[lo + k]]
+        X[k, column] = x * np.sqrt(weights[lo + k] / top) if weights.size else x
+
+
+@njit(**_inner)
 def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X, R, T, stride, diagonal, z, Z, status):
     """The s x s system in place of the r x r one; only with fewer entries than directions and every penalty > 0."""
     r = U.shape[1]
@@ -191,11 +203,11 @@ def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X
             R[k, stride - 1] = x[k]
         finite = _substitute(R, T, stride, s, stride - 1, z)
         if not (sound and finite):
-            status[column] = _solve_stably(
-                U, center, rows[lo : lo + s], values[at : at + s], weights[lo : lo + s], top, penalty, 0.0, Z[column]
+            code = _solve_stably(
+                U, center, rows[lo : lo + s], values[at : at + s], weights[lo : lo + s], top, penalty, 0.0, z
             )
-            if status[column] == SOLVED:
-                status[column] = PRIOR
+            _put(1.0 if code == SOLVED else np.nan, z, r, Z, column)
+            status[column] = PRIOR if code == SOLVED else code
             continue
         for q in range(r):
             total = 0.0
@@ -205,7 +217,14 @@ def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X
         status[column] = PRIOR
 
 
-@njit(**_options)
+@njit(**_inner)
+def _put(factor, z, r, Z, column):
+    """Z[column] = factor * z; a factor of NaN says that there is no answer."""
+    for q in range(r):
+        Z[column, q] = factor * z[q]
+
+
+@njit(**_inner)
 def _widest(indptr, members, bounds, start, stop):
     """Most entries of a column and most columns of a group, for the buffers."""
     entries = columns = 0
@@ -227,59 +246,88 @@ def solve_groups(
     """
     r = U.shape[1]
     s_max, c_max = _widest(indptr, members, bounds, start, stop)
-    every_direction_penalised = penalty.min() > 0 if r else False
+    n_penalised = 0
+    for q in range(r):
+        n_penalised += penalty[q] > 0
+    every_direction_penalised = n_penalised == r
     stride = _row_stride(max(_padded(r + c_max), _padded(min(s_max, r)) + 1))
     X = np.zeros((max(s_max, r), stride))
     R = np.zeros((_padded(r), stride))
     T = np.zeros((_padded(r), 2 * LANES))
     z, diagonal = np.zeros(_padded(r)), np.zeros(_padded(r))
     for g in range(start, stop):
-        group = members[bounds[g] : bounds[g + 1]]
-        lo = indptr[group[0]]
-        s = indptr[group[0] + 1] - lo
-        for column in group:
-            Z[column, :] = 0.0 if every_direction_penalised else np.nan
-        if s == 0 or (s < r and not penalty.any()):
+        first, size = bounds[g], bounds[g + 1] - bounds[g]
+        lo = indptr[members[first]]
+        s = indptr[members[first] + 1] - lo
+        if s == 0 or (s < r and n_penalised == 0):
             code = TOO_FEW if s else PRIOR if every_direction_penalised else NO_OBSERVATION
-            for column in group:
-                status[column] = code
+            for k in range(first, first + size):
+                status[members[k]] = code
+                _put(0.0 if code == PRIOR else np.nan, z, r, Z, members[k])
             continue
-        top = weights[lo : lo + s].max() if weights.size else 1.0
+        top = np.float64(weights[lo]) if weights.size else 1.0
+        for k in range(lo, lo + s if weights.size else lo):
+            top = max(top, np.float64(weights[k]))
         if s < r and every_direction_penalised:
             _solve_dual(
-                U, center, indptr, rows, values, weights, top, penalty, group, X, R, T, stride, diagonal, z, Z, status
+                U,
+                center,
+                indptr,
+                rows,
+                values,
+                weights,
+                top,
+                penalty,
+                members[first : first + size],
+                X,
+                R,
+                T,
+                stride,
+                diagonal,
+                z,
+                Z,
+                status,
             )
             continue
-        _gather_group(U, center, indptr, rows, values, weights, top, group, X, stride)
+        _gather_rows(U, rows, weights, top, lo, s, X, stride)
+        for k in range(size):
+            _gather_values(center, rows, values, weights, top, lo, indptr[members[first + k]], s, X, r + k)
         for q in range(r):
             diagonal[q] = penalty[q] / top
         floor = 0.0 if every_direction_penalised else unit_floor
-        sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + group.size), floor * floor)
+        sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + size), floor * floor)
         done = SOLVED if s >= r else PRIOR
-        for k in range(group.size):
-            column = group[k]
+        for k in range(size):
+            column = members[first + k]
             if sound and _substitute(R, T, stride, r, r + k, z):
-                Z[column, :] = z[:r]
+                _put(1.0, z, r, Z, column)
                 status[column] = done
                 continue
             at = indptr[column]
             status[column] = _solve_stably(
-                U, center, rows[lo : lo + s], values[at : at + s], weights[lo : lo + s], top, penalty, floor, z
+                U,
+                center,
+                rows[lo : lo + s],
+                values[at : at + s],
+                weights[lo : lo + s],
+                top,
+                penalty,
+                floor,
+                z,
             )
+            _put(1.0 if status[column] == SOLVED else np.nan, z, r, Z, column)
             if status[column] == SOLVED:
-                Z[column, :] = z[:r]
                 status[column] = done
-            else:
-                Z[column, :] = np.nan
 
 
 @njit(**_options)
-def row_set_hashes(indptr, rows, bits, columns):
-    """A 64-bit number per column, equal for columns with the same rows and (bits of the) weights."""
+def row_set_hashes(indptr, rows, bits, columns, most):
+    """A 64-bit number per column from its count and up to `most` rows and (bits of the) weights."""
     result = np.empty(columns.size, np.uint64)
     for c in range(columns.size):
-        h = np.uint64(14695981039346656037)
-        for k in range(indptr[columns[c]], indptr[columns[c] + 1]):
+        lo, hi = indptr[columns[c]], indptr[columns[c] + 1]
+        h = np.uint64(14695981039346656037) + np.uint64(hi - lo)
+        for k in range(lo, min(hi, lo + most)):
             h = (h ^ np.uint64(rows[k])) * np.uint64(1099511628211)
             h ^= h >> np.uint64(29)
             if bits.size:

@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from threadpoolctl import threadpool_limits
-
 
 def default_threads() -> int:
     """The processors this process may use, or fewer if OMP_NUM_THREADS says so."""
@@ -16,16 +14,15 @@ def default_threads() -> int:
     return max(1, min(available, int(asked))) if asked.isdigit() else available
 
 
-def in_threads(work: Callable, pieces: Iterable, n_threads: int | None = None, progress: Callable | None = None) -> list:
-    """``[work(piece) for piece in pieces]`` on several threads, with BLAS held to one thread in each.
-
-    `progress` is called as ``progress(done, total)`` after every piece.
-    """
+def in_threads(
+    work: Callable, pieces: Iterable, n_threads: int | None = None, progress: Callable | None = None
+) -> list:
+    """``[work(piece) for piece in pieces]`` on several threads; `progress` hears (done, total) after every piece."""
     pieces = list(pieces)
     n_threads = min(n_threads or default_threads(), len(pieces))
     if n_threads <= 1:
         return _collect(map(work, pieces), len(pieces), progress)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         try:
             return _collect(pool.map(work, pieces), len(pieces), progress)
         except BaseException:

@@ -32,7 +32,9 @@ def _host_lanes() -> int:
 
 
 LANES = _host_lanes()
-TILE_VECTORS = 3  # a tile is LANES rows x (3 LANES) columns: 12 accumulators of 16 registers with AVX, 24 of 32 with AVX-512
+TILE_VECTORS = (
+    3  # a tile is LANES rows x (3 LANES) columns: 12 accumulators of 16 registers with AVX, 24 of 32 with AVX-512
+)
 
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _F64 = ir.DoubleType()
@@ -93,7 +95,10 @@ class _Emitter:
         """Sum of the lanes, by halving."""
         while vector.type.count > 1:
             half = vector.type.count // 2
-            low, high = self.shuffle(vector, list(range(half))), self.shuffle(vector, list(range(half, 2 * half)))
+            low, high = (
+                self.shuffle(vector, list(range(half))),
+                self.shuffle(vector, list(range(half, 2 * half))),
+            )
             vector = self.b.fadd(low, high)
         return self.lane(vector, 0)
 

@@ -90,7 +90,9 @@ def _spectrum(U, share, m):
     scaled = np.sqrt(share * m)[:, :, None] * U
     values = np.linalg.eigvalsh(np.matmul(scaled.transpose(0, 2, 1), scaled))
     low, high = values[:, 0].copy(), values[:, -1].copy()
-    for k in np.flatnonzero(~(low > 1e-8 * high)):  # squaring has cost the digits: singular values of the rows themselves
+    for k in np.flatnonzero(
+        ~(low > 1e-8 * high)
+    ):  # squaring has cost the digits: singular values of the rows themselves
         singular = np.linalg.svd(scaled[k], compute_uv=False)
         low[k], high[k] = singular[-1] ** 2, singular[0] ** 2
     with np.errstate(divide="ignore", invalid="ignore"):

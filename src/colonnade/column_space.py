@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import linalg
+from threadpoolctl import threadpool_limits
 
 from ._arguments import as_count
 from ._threads import in_threads
 from .observations import Observations
 
 _TALL = 20_000  # rows from which A is factored by blocks of rows
-_BLOCK_ROWS = 8_192
+_BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
 _WIDE = 400  # columns from which no more than the wanted directions are computed
 _EXTRA = 10  # directions carried along beyond the wanted ones
 _MOST_SWEEPS = 12  # of the search for the wanted directions, before everything is computed after all
@@ -120,7 +122,8 @@ class _FullColumns:
         self._measure(scales)
 
     def blocks(self):
-        return [(lo, min(lo + _BLOCK_ROWS, self.shape[0])) for lo in range(0, self.shape[0], _BLOCK_ROWS)]
+        step = max(1, 16 * _BLOCK_CELLS // self.shape[1])
+        return [(lo, min(lo + step, self.shape[0])) for lo in range(0, self.shape[0], step)]
 
     def _row_means(self):
         parts = in_threads(lambda at: (self._read(*at) / self.shape[1]).sum(axis=1), self.blocks())
@@ -132,23 +135,26 @@ class _FullColumns:
 
     def _measure(self, scales):
         """Norms of the columns, without overflow or underflow of their squares."""
-        largest = np.max(in_threads(lambda at: np.abs(self._raw(*at)).max(axis=0), self.blocks()), axis=0)
+        largest = np.max(in_threads(lambda at: _largest(self._raw(*at)), self.blocks()), axis=0)
         if not np.isfinite(largest).all():
             raise ValueError("A must be finite; use NaN only for entries of columns that are not full")
-        safe = np.where(largest > 0, largest, 1.0)
-        squares = np.sum(in_threads(lambda at: ((self._raw(*at) / safe) ** 2).sum(axis=0), self.blocks()), axis=0)
         self.unit = float(largest.max()) or 1.0
+        # Powers of two, so that dividing by them rounds nothing.
+        self._shrink = np.ldexp(1.0, -np.frexp(np.where(largest > 0, largest, 1.0))[1].clip(-1000, 1000))
+        squares = np.sum(in_threads(lambda at: _squares(self._raw(*at) * self._shrink), self.blocks()), axis=0)
         norms = np.sqrt(squares)
-        self.norms = norms * (largest / self.unit) * scales
+        self.norms = norms * (1 / self._shrink / self.unit) * scales
         # What is rounding noise beside the largest column counts as zero.
         zero = self.norms <= 8 * self.eps * self.norms.max()
         self.norms[zero] = 0.0
-        self._largest, self._divisors = safe, np.where(zero, np.inf, norms)
+        self._factors = np.where(zero, 0.0, 1 / np.where(zero, 1.0, norms))
         self.energy = float(self.norms @ self.norms)
 
     def rows(self, lo, hi):
         """Rows lo..hi of B."""
-        return self._raw(lo, hi) / self._largest / self._divisors
+        block = self._raw(lo, hi) * self._shrink
+        block *= self._factors
+        return block
 
     def matrix(self):
         return self.rows(0, self.shape[0])
@@ -161,6 +167,14 @@ class _FullColumns:
 
     def rank_of(self, values) -> int:
         return int((values > values[0] * max(self.shape) * self.eps).sum()) if values.size else 0
+
+
+def _largest(block):
+    return np.maximum(block.max(axis=0), -block.min(axis=0))
+
+
+def _squares(block):
+    return np.einsum("ij,ij->j", block, block)
 
 
 def _directions_of(R, A: _FullColumns, rank):
@@ -200,21 +214,35 @@ def _by_qr(A: _FullColumns, rank):
 
 def _by_row_blocks(A: _FullColumns, rank):
     """QR of blocks of rows, then QR of the stacked factors; the blocks are factored twice rather than kept."""
-    d = A.shape[1]
-    size = max(_BLOCK_ROWS, 4 * d)
-    edges = [(lo, min(lo + size, A.shape[0])) for lo in range(0, A.shape[0], size)]
-    factors = in_threads(lambda at: np.linalg.qr(A.rows(*at), mode="r"), edges)
-    Q, R = linalg.qr(np.vstack(factors), mode="economic", check_finite=False)
+    m, d = A.shape
+    edges = _edges(m, max(_BLOCK_CELLS // d, 4 * d))
+    with threadpool_limits(1, user_api="blas"):  # the threads are ours
+        factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), edges)
+    Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
     W, values = _directions_of(R, A, rank)
-    tops = np.cumsum([0] + [f.shape[0] for f in factors])
-    U = np.empty((A.shape[0], W.shape[1]))
+    U = np.empty((m, W.shape[1]))
 
     def fill(k):
-        lo, hi = edges[k]
-        U[lo:hi] = np.linalg.qr(A.rows(lo, hi))[0] @ (Q[tops[k] : tops[k + 1]] @ W)
+        (lo, hi), top = edges[k], Q[k * d : (k + 1) * d] @ W
+        reflectors, tau = _householder(A.rows(lo, hi))
+        padded = np.zeros((hi - lo, W.shape[1]), order="F")
+        padded[:d] = top
+        U[lo:hi] = linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, W.shape[1]), overwrite_c=1)[0]
 
-    in_threads(fill, range(len(edges)))
+    with threadpool_limits(1, user_api="blas"):
+        in_threads(fill, range(len(edges)))
     return U, values
+
+
+def _edges(m, size):
+    """Blocks of `size` rows, the last one up to twice as large."""
+    starts = list(range(0, max(m - size, 0) + 1, size))
+    return list(pairwise([*starts, m]))
+
+
+def _householder(block):
+    reflectors, tau, _, _ = linalg.lapack.dgeqrf(np.asfortranarray(block), overwrite_a=1)
+    return reflectors, tau
 
 
 def _top_directions(A: _FullColumns, rank):

@@ -25,7 +25,9 @@ def matrix_of_frame(frame) -> np.ndarray:
             " convert or drop them"
         )
     if 0 in frame.shape:
-        raise ValueError(f"the data frame has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs some of both")
+        raise ValueError(
+            f"the data frame has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs some of both"
+        )
     single = all(str(kind).lower() in ("float32", "float") for _, kind, _ in series)
     to_numbers = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}[library]
     return np.column_stack([to_numbers(column, "float32" if single else "float64") for _, _, column in series])

@@ -183,7 +183,9 @@ def _matrix_and_mask(M):
     except ValueError:
         raise ValueError("the data must be a table: its rows have different lengths") from None
     if values.ndim != 2 or 0 in values.shape:
-        raise ValueError(f"the data must have two dimensions, rows and columns, none of them 0; got shape {values.shape}")
+        raise ValueError(
+            f"the data must have two dimensions, rows and columns, none of them 0; got shape {values.shape}"
+        )
     _refuse_other_kinds(values.dtype, "the data", values)
     seen = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
     return values, seen if mask is None else seen & ~mask
@@ -195,7 +197,9 @@ def _refuse_other_kinds(dtype, name, values=None) -> None:
         if values is not None and dtype.kind == "O":
             wrong = [j for j in range(values.shape[1]) if any(not _is_number(x) for x in values[:, j])]
             columns = f" (columns {', '.join(map(str, wrong[:5]))}{', ...' if len(wrong) > 5 else ''})" if wrong else ""
-        raise TypeError(f"{name} must be real numbers; got dtype {dtype}{columns}: convert them, for example astype(float)")
+        raise TypeError(
+            f"{name} must be real numbers; got dtype {dtype}{columns}: convert them, for example astype(float)"
+        )
 
 
 def _is_number(x) -> bool:

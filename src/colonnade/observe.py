@@ -39,7 +39,11 @@ def observe(source, *, n_full_columns: int, n_entries: int, probabilities=None, 
     scales = np.sqrt(times / (d * p[full]))
 
     room = full.size * m + (n - full.size) * min(s, m)
-    rows, values, weights = np.empty(room, index_dtype(m)), np.empty(room, source.dtype), np.ones(room, np.float32)
+    rows, values, weights = (
+        np.empty(room, index_dtype(m)),
+        np.empty(room, source.dtype),
+        np.ones(room, np.float32),
+    )
     counts = np.full(n, m)
     at = 0
     for start, stop, is_full in _pieces(n, full, max(1, _BLOCK_DRAWS // s)):
@@ -54,7 +58,9 @@ def observe(source, *, n_full_columns: int, n_entries: int, probabilities=None, 
     if at < 0.9 * room:  # many repeats: give the spare room back
         rows, values, weights = rows[:at].copy(), values[:at].copy(), weights[:at].copy()
     rows, values, weights = rows[:at], values[:at], weights[:at]
-    return Observations((m, n), pointers_of(counts), rows, values, weights if (weights != 1).any() else None, full, scales)
+    return Observations(
+        (m, n), pointers_of(counts), rows, values, weights if (weights != 1).any() else None, full, scales
+    )
 
 
 def _pieces(n, full, step):

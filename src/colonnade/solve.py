@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
 
-from ._threads import in_threads
+from ._threads import default_threads, in_threads
 from .column_space import ColumnSpace
 from .observations import Observations
 
 _GROUP = 64  # right-hand sides that share one factorisation at a time
-_PIECE = 256  # groups that a thread takes at a time
+_PIECE = 2e9  # multiplications after which a thread reports and can be stopped
 
 
 class Status(IntEnum):
@@ -40,13 +41,18 @@ _MESSAGES = {
     Status.PRIOR: "has fewer entries than directions, so the prior decides the rest; measure more entries of it",
     Status.NO_OBSERVATION: "has no observed entry and is left NaN; measure at least as many entries as the rank",
     Status.TOO_FEW: "has fewer observed rows than the rank and is left NaN; measure more entries or ask for a lower rank",
-    Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure other rows or ask for a lower rank",
+    Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure other rows or lower the rank",
     Status.OVERFLOW: "leaves the range of floating-point numbers and is left NaN; rescale the data",
 }
 
 
 def solve_columns(
-    space: ColumnSpace, observations: Observations, *, penalty=None, n_threads: int | None = None, progress=None
+    space: ColumnSpace,
+    observations: Observations,
+    *,
+    penalty=None,
+    n_threads: int | None = None,
+    progress=None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of all columns in the basis, by least squares on their observed rows.
 
@@ -72,7 +78,8 @@ def solve_columns(
     """
     if space.basis.shape[0] != observations.shape[0]:
         raise ValueError(
-            f"the basis has {space.basis.shape[0]:,} rows and the observations {observations.shape[0]:,}; they must agree"
+            f"the basis and the observations must have as many rows; got {space.basis.shape[0]:,}"
+            f" and {observations.shape[0]:,}"
         )
     U, r, n = space.basis, space.rank, observations.shape[1]
     penalty = np.zeros(r) if penalty is None else np.asarray(penalty, dtype=np.float64)
@@ -94,7 +101,7 @@ def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threa
     from . import _kernels  # numba is imported here, when there is something to solve
 
     o = observations
-    weights = np.zeros(0) if o.weights is None else o.weights
+    weights = np.zeros(0, np.float32) if o.weights is None else o.weights
     center = np.zeros(0, U.dtype) if center is None else center
     members, bounds = _groups_of_equal_rows(o, weights, partial)
     floor = 8 * U.shape[1] * float(np.finfo(U.dtype).eps)
@@ -104,9 +111,11 @@ def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threa
             U, center, o.indptr, o.rows, o.values, weights, penalty, members, bounds, *piece, floor, Z, status
         )
 
-    last = bounds.size - 1
-    step = max(1, min(_PIECE, -(-last // 8)))
-    in_threads(work, [(lo, min(lo + step, last)) for lo in range(0, last, step)], n_threads, progress)
+    n_groups, n_threads = bounds.size - 1, n_threads or default_threads()
+    flops = o.rows.size * U.shape[1] ** 2
+    n_pieces = min(n_groups, max(4 * n_threads, int(flops / _PIECE)))
+    edges = np.linspace(0, n_groups, n_pieces + 1).astype(int)
+    in_threads(work, pairwise(edges.tolist()), n_threads, progress)
 
 
 def _groups_of_equal_rows(o: Observations, weights, partial) -> tuple[np.ndarray, np.ndarray]:
@@ -114,13 +123,15 @@ def _groups_of_equal_rows(o: Observations, weights, partial) -> tuple[np.ndarray
     from . import _kernels
 
     bits = weights.view(np.uint32 if weights.dtype.itemsize == 4 else np.uint64)
-    hashes = _kernels.row_set_hashes(o.indptr, o.rows, bits, partial)
+    alone = partial, np.arange(partial.size + 1)
+    for most in (8, o.rows.size):  # mostly the first few rows tell that no two columns are alike
+        hashes = _kernels.row_set_hashes(o.indptr, o.rows, bits, partial, most)
+        in_order = np.sort(hashes)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return alone
     order = np.argsort(hashes, kind="stable")
     begins = np.flatnonzero(np.concatenate(([True], np.diff(hashes[order]) != 0)))
     sizes = np.diff(begins, append=partial.size)
-    alone = partial, np.arange(partial.size + 1)
-    if sizes.max() == 1:
-        return alone
     # Groups in the order of their first column, cut into pieces of at most _GROUP columns.
     first = np.empty(partial.size, np.int64)
     first[order] = np.repeat(order[begins], sizes)

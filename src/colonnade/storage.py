@@ -86,7 +86,8 @@ def load_completion(path) -> Completion:
         *(arrays.get(k) for k in ("indptr", "rows", "values", "weights", "full_columns", "full_scales")),
     )
     space = ColumnSpace(
-        *(arrays.get(k) for k in ("basis", "singular_values", "center", "variances")), float(facts["noise_std"])
+        *(arrays.get(k) for k in ("basis", "singular_values", "center", "variances")),
+        float(facts["noise_std"]),
     )
     bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
     return Completion(o, space, arrays["coefficients"].T, arrays["status"], bounds, facts["choices"])

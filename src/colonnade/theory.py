@@ -337,9 +337,7 @@ def _factors(M: Factors) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"a tuple must be two factors (L, R), got {len(M)} items; pass a matrix as an array")
     L, R = (_scaled(f"factor {name}", B, n_dims=2) for name, B in zip("LR", M))
     if L.shape[1] != R.shape[0]:
-        raise ValueError(
-            f"factors of shapes {L.shape} and {R.shape} do not match: (m, k) and (k, n) are allowed"
-        )
+        raise ValueError(f"factors of shapes {L.shape} and {R.shape} do not match: (m, k) and (k, n) are allowed")
     return L, R
 
 

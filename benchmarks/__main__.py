@@ -1,0 +1,24 @@
+"""``python -m benchmarks NAME [options]``."""
+
+import importlib
+import sys
+
+NAMES = {
+    "kernel": "solve_columns against the machine's matrix product and two NumPy ways",
+    "trillion": "a million by a million matrix of rank 20 from 140 million entries",
+    "column_space": "fit_column_space for tall and for wide A, against LAPACK's SVD",
+}
+
+
+def main() -> int:
+    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
+        print(
+            "usage: python -m benchmarks NAME\n" + "\n".join(f"  {name:14} {what}" for name, what in NAMES.items()),
+            file=sys.stderr,
+        )
+        return 2
+    return importlib.import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

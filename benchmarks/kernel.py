@@ -1,0 +1,84 @@
+"""The kernel against the machine's limit (DGEMM) and against what one would write in NumPy."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from benchmarks.machine import best_of, facts, seconds
+from colonnade import ColumnSpace, Observations, solve_columns
+
+CASES = ((50, 200), (20, 100), (10, 30))  # r, s
+WANTED = {50: 25, 20: 15, 10: 5}  # per cent of DGEMM
+
+
+def problem(m, n, r, s, shared, seed=0):
+    """An orthonormal basis, s rows for each column (its own, or the same for all) and exact values there."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    Z = rng.standard_normal((n, r))
+    one = np.sort(rng.choice(m, s, replace=False))
+    rows = [one if shared else np.sort(rng.choice(m, s, replace=False)) for _ in range(n)]
+    rows = np.concatenate(rows).astype(np.int32)
+    values = np.einsum("ksr,kr->ks", U[rows].reshape(n, s, r), Z).ravel()
+    o = Observations((m, n), np.arange(n + 1) * s, rows, values, None, np.zeros(0, np.int64))
+    return ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0), o, Z
+
+
+def numpy_in_batches(U, o, size=500):
+    """(a): gather, matmul and linalg.solve for a batch of columns at a time."""
+    n, s = o.shape[1], int(o.indptr[1])
+    rows, values = o.rows.reshape(n, s), o.values.reshape(n, s)
+    Z = np.empty((n, U.shape[1]))
+    for lo in range(0, n, size):
+        X = U[rows[lo : lo + size]]
+        Xt = X.transpose(0, 2, 1)
+        Z[lo : lo + size] = np.linalg.solve(Xt @ X, Xt @ values[lo : lo + size, :, None])[:, :, 0]
+    return Z
+
+
+def lstsq_loop(U, o, n_columns):
+    """(b): numpy.linalg.lstsq column by column, for the first columns only."""
+    s = int(o.indptr[1])
+    for j in range(n_columns):
+        at = slice(j * s, (j + 1) * s)
+        np.linalg.lstsq(U[o.rows[at]], o.values[at], rcond=None)
+
+
+def main(arguments) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks kernel", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--columns", type=int, default=20_000)
+    options = parser.parse_args(arguments)
+    m, n = options.rows, options.columns
+    print(facts())
+    square = np.random.default_rng(0).standard_normal((3000, 3000))
+    space, o, _ = problem(m, 200, 10, 30, False)
+    cold = seconds(lambda: solve_columns(space, o))
+    print(f"first call, with compilation or its cache on disk: {cold:.2f} s")
+    print(f"m = {m:,}, n = {n:,}, float64; useful rate = n (s r^2 + r^3 / 3) / time; best of {options.rounds} rounds\n")
+    print(
+        " r    s   DGEMM GF/s  useful GF/s  % of DGEMM  wanted |   warm   (a) batches   (b) lstsq   shared rows |  error"
+    )
+    for r, s in CASES:
+        space, o, Z = problem(m, n, r, s, False)
+        shared_space, shared, _ = problem(m, n, r, s, True)
+        some = min(n, 500)
+        works = (
+            lambda: square @ square,
+            lambda: solve_columns(space, o),  # noqa: B023
+            lambda: numpy_in_batches(space.basis, o),  # noqa: B023
+            lambda: lstsq_loop(space.basis, o, some),  # noqa: B023
+            lambda: solve_columns(shared_space, shared),  # noqa: B023
+        )
+        gemm, warm, batches, loop, together = best_of(options.rounds, *works)
+        rate, useful = 2 * 3000**3 / gemm, n * (s * r**2 + r**3 / 3) / warm
+        error = np.abs(solve_columns(space, o)[0].T - Z).max() / np.abs(Z).max()
+        print(
+            f"{r:2} {s:4}  {rate / 1e9:10.1f}  {useful / 1e9:11.1f}  {100 * useful / rate:9.1f}%  {WANTED[r]:5}%"
+            f" | {warm * 1e3:5.1f}ms  {batches / warm:6.1f}x slower {loop * n / some / warm:4.0f}x slower"
+            f"  {warm / together:5.1f}x faster | {error:.0e}"
+        )
+    return 0
