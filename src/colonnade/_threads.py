@@ -1,10 +1,11 @@
-"""How many threads, and one piece of work on each of them."""
+"""How many threads, and a list of pieces worked off by them."""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 
 def default_threads() -> int:
@@ -17,23 +18,35 @@ def default_threads() -> int:
 def in_threads(
     work: Callable, pieces: Iterable, n_threads: int | None = None, progress: Callable | None = None
 ) -> list:
-    """``[work(piece) for piece in pieces]`` on several threads; `progress` hears (done, total) after every piece."""
+    """``[work(piece) for piece in pieces]`` by this thread and some more; `progress` hears (done, total) now and then.
+
+    The first failure stops the others at their next piece and is raised here; so is an interrupt.
+    """
     pieces = list(pieces)
-    n_threads = min(n_threads or default_threads(), len(pieces))
-    if n_threads <= 1:
-        return _collect(map(work, pieces), len(pieces), progress)
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            return _collect(pool.map(work, pieces), len(pieces), progress)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for what has not begun
-            raise
+    total, todo = len(pieces), deque(range(len(pieces)))
+    results, failures = [None] * total, []
 
+    def drain(report=None):
+        while todo and not failures:
+            try:
+                k = todo.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                results[k] = work(pieces[k])
+                if report is not None:
+                    report(total - len(todo), total)
+            except BaseException as failure:
+                failures.append(failure)
 
-def _collect(results: Iterable, total: int, progress: Callable | None) -> list:
-    collected = []
-    for result in results:
-        collected.append(result)
-        if progress is not None:
-            progress(len(collected), total)
-    return collected
+    helpers = [
+        threading.Thread(target=drain, daemon=True) for _ in range(min(n_threads or default_threads(), total) - 1)
+    ]
+    for helper in helpers:
+        helper.start()
+    drain(progress)
+    for helper in helpers:
+        helper.join()
+    if failures:
+        raise failures[0]
+    return results
