@@ -59,9 +59,7 @@ def main(arguments) -> int:
     cold = seconds(lambda: solve_columns(space, o))
     print(f"first call, with compilation or its cache on disk: {cold:.2f} s")
     print(f"m = {m:,}, n = {n:,}, float64; useful rate = n (s r^2 + r^3 / 3) / time; best of {options.rounds} rounds\n")
-    print(
-        " r    s   DGEMM GF/s  useful GF/s  % of DGEMM  wanted |   warm   (a) batches   (b) lstsq   shared rows |  error"
-    )
+    print(" r    s   DGEMM GF/s  useful GF/s  % of DGEMM  wanted |   warm  (a) batches  (b) lstsq  shared rows | error")
     for r, s in CASES:
         space, o, Z = problem(m, n, r, s, False)
         shared_space, shared, _ = problem(m, n, r, s, True)

@@ -18,14 +18,71 @@ def as_count(name: str, value, low: int, high: int | None = None, why: str = "")
     return int(value)
 
 
-def as_real(name: str, value, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number in ``[low, high]``."""
-    allowed = f"a finite number in [{low:g}, {high:g}]"
+def as_real(name: str, value, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
+    """A finite number between low and high; the brackets of `ends` say whether they are included."""
+    allowed = f"a finite number in {ends[0]}{low:g}, {high:g}{ends[1]}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}; got {value!r}")
-    if not (low <= value <= high and math.isfinite(value)):
+    above = value >= low if ends[0] == "[" else value > low
+    below = value <= high if ends[1] == "]" else value < high
+    if not (above and below and math.isfinite(value)):
         raise ValueError(f"{name} must be {allowed}; got {value!r}")
     return float(value)
+
+
+def as_delta(value) -> float:
+    """A probability of failure."""
+    return as_real("delta", value, 0, 1, "()")
+
+
+def as_sizes(shape, rank) -> tuple[int, int, int]:
+    """m, n and r of a shape and a rank of 1 to min(m, n)."""
+    m, n = as_shape(shape)
+    return m, n, as_count("rank", rank, 1, min(m, n))
+
+
+def as_shape(shape) -> tuple[int, int]:
+    """Two positive whole numbers."""
+    try:
+        m, n = shape
+    except (TypeError, ValueError):
+        raise TypeError(f"shape must be a pair (n_rows, n_columns); got {shape!r}") from None
+    return as_count("shape[0]", m, 1), as_count("shape[1]", n, 1)
+
+
+def as_array(name: str, value, n_dims: int) -> np.ndarray:
+    """A complete array of finite real numbers, not empty, as float64."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries; a complete array is needed")
+    a = np.asarray(value)
+    if a.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be an array of real numbers; got dtype {a.dtype}")
+    if a.ndim != n_dims or a.size == 0:
+        raise ValueError(f"{name} must have {n_dims} dimensions, none of them empty; got shape {a.shape}")
+    if not np.isfinite(a).all():
+        raise ValueError(
+            f"{name} must be finite; it has {int((~np.isfinite(a)).sum()):,} entries that are NaN or infinite"
+        )
+    return a.astype(np.float64)
+
+
+def as_orthonormal(name: str, value) -> np.ndarray:
+    """A basis of shape (m, r) as float64, with orthonormal columns up to rounding."""
+    U = as_array(name, value, 2)
+    error = np.abs(U.T @ U - np.eye(U.shape[1])).max()
+    allowed = min(100 * U.shape[0] * eps_of(value), 0.01)
+    if not error <= allowed:
+        raise ValueError(
+            f"{name} must be orthonormal up to {allowed:.2g}; U'U differs from the identity by {error:.2g}:"
+            " orthonormalise it with numpy.linalg.qr"
+        )
+    return U
+
+
+def eps_of(value) -> float:
+    """The rounding unit of an array's numbers."""
+    dtype = np.asarray(value).dtype
+    return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
 
 
 def as_probabilities(value, n_columns: int) -> np.ndarray:
@@ -41,7 +98,7 @@ def as_probabilities(value, n_columns: int) -> np.ndarray:
     if not (p > 0).all():  # also where p is NaN
         j = int(np.flatnonzero(~(p > 0))[0])
         raise ValueError(f"probabilities must be positive; probabilities[{j}] is {p[j]}")
-    if not abs(p.sum() - 1) <= 1e-8:
+    if not abs(p.sum() - 1) <= max(n_columns, 8) * max(eps_of(value), 1e-12):
         raise ValueError(f"probabilities must sum to 1; they sum to {p.sum()!r}: divide them by their sum")
     return p / p.sum()
 

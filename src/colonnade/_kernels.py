@@ -22,7 +22,7 @@ from ._tiles import LANES, TILE_VECTORS, backward, gather, head1, head2, head3, 
 # The codes of solve.Status.
 SOLVED, PRIOR, NO_OBSERVATION, TOO_FEW, UNDETERMINED, OVERFLOW = 1, 2, 3, 4, 5, 6
 
-# A pivot below this share of its diagonal entry means that up to two of sixteen digits are lost by squaring: solve by QR.
+# A pivot below this share of its diagonal entry: squaring has cost two of sixteen digits or more, so solve by QR.
 PIVOT_SHARE = 1e-2
 ROWS_AHEAD = 6  # of the gather that are asked for before their use
 

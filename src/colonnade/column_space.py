@@ -76,10 +76,7 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     few = rank is not None and 4 * (rank + _EXTRA) <= min(m, d)
     found = _top_directions(A, rank) if d >= _WIDE and few else None
     if found is None:
-        if m >= _TALL and m >= 4 * d:
-            found = _by_row_blocks(A, rank)
-        else:
-            found = _by_qr(A, rank)
+        found = _by_row_blocks(A, rank) if m >= _TALL and m >= 4 * d else _by_qr(A, rank)
     U, relative = found
     U = _fix_signs(U).astype(A.dtype, copy=False)
     left = max(A.energy - float(relative @ relative), 0.0)
@@ -108,7 +105,7 @@ class _FullColumns:
             self.shape = array.shape
             self._read = lambda lo, hi: array[lo:hi]
             dtype, scales = array.dtype, None
-        m, d = self.shape
+        d = self.shape[1]
         if d == 0:
             raise ValueError("there is no full column to learn the column space from")
         self.dtype = dtype if dtype == np.float32 else np.dtype(np.float64)
@@ -178,7 +175,7 @@ def _squares(block):
 
 
 def _directions_of(R, A: _FullColumns, rank):
-    """W with orthonormal columns, and singular values, such that Q W are the wanted directions of A = Q R diag(norms)."""
+    """W and singular values such that Q W are the wanted directions of A = Q R diag(norms)."""
     if not A.norms.any():
         return np.zeros((R.shape[0], 0)), np.zeros(0)
     scaled = R * A.norms

@@ -273,6 +273,6 @@ def _no_full_column(observations: Observations) -> str:
     fullest = np.argsort(-counts, kind="stable")[:3]
     named = ", ".join(f"column {j} with {counts[j]:,}" for j in fullest)
     return (
-        f"no column is known in all {m:,} rows, and the column space is learned from such columns; the fullest are {named}:"
+        f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest are {named}:"
         " measure some columns in full, drop the rows that none has, or transpose the data if its rows are complete"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_indices
+from ._arguments import as_choice, as_indices, as_shape
 from .frames import is_frame, matrix_of_frame
 from .sources import real_dtype
 
@@ -87,10 +87,10 @@ class Observations:
         shape : (int, int)
         weights : positive array of shape (nnz,), optional
         duplicates : {"error", "mean", "last"}
-            What to do with a place that is named twice: refuse, average (by weight; the weights add up), or keep the last.
+            What to do with a place that is named twice: refuse, average (by weight; weights add up), or keep the last.
         """
         as_choice("duplicates", duplicates, ("error", "mean", "last"))
-        m, n = (as_count("shape", k, 1) for k in _pair("shape", shape))
+        m, n = as_shape(shape)
         rows, columns = as_indices("rows", rows, m), as_indices("columns", columns, n)
         values = np.asarray(values)
         _refuse_other_kinds(values.dtype, "values")
@@ -120,7 +120,7 @@ class Observations:
 
     @classmethod
     def from_sparse(cls, S) -> Observations:
-        """The stored entries of a scipy sparse matrix or array: stored is seen, and an explicit zero is an observation."""
+        """The stored entries of a scipy sparse matrix: stored is seen, and an explicit zero is an observation."""
         from scipy import sparse
 
         if not sparse.issparse(S):
@@ -214,9 +214,10 @@ def _checked_weights(weights, seen) -> np.ndarray:
     weights = weights.astype(np.float64)
     good = (weights > 0) & (weights < np.inf) | ~seen
     if not good.all():
-        at = tuple(int(k) for k in np.unravel_index(int(np.argmin(good)), good.shape))
+        at = np.unravel_index(int(np.argmin(good)), good.shape)
+        place = ", ".join(str(int(k)) for k in at)
         raise ValueError(
-            f"weights of observed entries must be positive and finite; weights[{', '.join(map(str, at))}] is {weights[at]}:"
+            f"weights of observed entries must be positive and finite; weights[{place}] is {weights[at]}:"
             " leave an entry out (NaN) instead of giving it no weight"
         )
     return weights
@@ -249,14 +250,6 @@ def _merge_duplicates(rows, columns, values, weights, first, duplicates):
     # Divided before it is summed: two values near the largest number have a mean, though not a sum.
     mean = np.add.reduceat(values * (w / np.repeat(total, np.diff(starts, append=first.size))), starts)
     return rows[starts], columns[starts], mean.astype(values.dtype), total if weights is not None else None
-
-
-def _pair(name, value):
-    try:
-        a, b = value
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a pair (n_rows, n_columns); got {value!r}") from None
-    return a, b
 
 
 def pointers_of(counts) -> np.ndarray:

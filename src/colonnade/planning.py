@@ -13,19 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .theory import (
-    SampleSize,
-    basis_coherence,
-    check_int,
-    check_orthonormal,
-    check_probabilities,
-    check_real,
-    check_sizes,
-    corollary1,
-    expected_distinct,
-    lemma2,
-    theorem1,
-)
+from ._arguments import as_count, as_generator, as_orthonormal, as_probabilities, as_real, as_sizes
+from .theory import SampleSize, basis_coherence, corollary1, expected_distinct, lemma2, theorem1
 
 __all__ = ["Plan", "gaussian_coherence", "plan"]
 
@@ -139,12 +128,12 @@ def plan(
     >>> plan((10_000, 10_000), 50).practical
     SampleSize(practice: 53 full columns, 56 entries of each other: 1.08 % of the matrix)
     """
-    m, n, r = check_sizes(shape, rank)
+    m, n, r = as_sizes(shape, rank)
     U = None if basis is None else _check_basis(basis, m, r)
-    p = None if probabilities is None else check_probabilities(probabilities, n)
-    sigma = None if noise_std is None else check_real("noise_std", noise_std, 0, math.inf, "[)")
-    s = None if n_entries is None else check_int("n_entries", n_entries, 1)
-    rng = np.random.default_rng(random_state)
+    p = None if probabilities is None else as_probabilities(probabilities, n)
+    sigma = None if noise_std is None else as_real("noise_std", noise_std, 0)
+    s = None if n_entries is None else as_count("n_entries", n_entries, 1)
+    rng = as_generator(random_state)
     mu, mu_source = _coherence(coherence, U, m, n, r)
     theorem = corollary1 if p is None else partial(theorem1, probabilities=p)
     guaranteed = theorem((m, n), r, mu, delta=delta)
@@ -173,7 +162,7 @@ def gaussian_coherence(shape: tuple[int, int], rank: int) -> float:
     """
     from scipy.special import betainccinv
 
-    m, n, r = check_sizes(shape, rank)
+    m, n, r = as_sizes(shape, rank)
     tail = -math.expm1(-math.log(2) / (m + n))  # (1 - tail)^(m+n) = 1/2
     return max(float(k / r * betainccinv(r / 2, (k - r) / 2, tail)) if k > r else 1.0 for k in (m, n))
 
@@ -299,7 +288,7 @@ def _times(variance: float, factor: float) -> float:
 
 
 def _check_basis(basis: ArrayLike, m: int, r: int) -> np.ndarray:
-    U = check_orthonormal("basis", basis)
+    U = as_orthonormal("basis", basis)
     if U.shape != (m, r):
         raise ValueError(f"basis has shape {U.shape}, allowed is (m, rank) = {(m, r)}")
     return U

@@ -40,8 +40,8 @@ _MESSAGES = {
     Status.SOLVED: "filled from its observed entries; see certificates() for how well they determine it",
     Status.PRIOR: "has fewer entries than directions, so the prior decides the rest; measure more entries of it",
     Status.NO_OBSERVATION: "has no observed entry and is left NaN; measure at least as many entries as the rank",
-    Status.TOO_FEW: "has fewer observed rows than the rank and is left NaN; measure more entries or ask for a lower rank",
-    Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure other rows or lower the rank",
+    Status.TOO_FEW: "has fewer observed rows than the rank and is left NaN; measure more entries or lower the rank",
+    Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure others or lower the rank",
     Status.OVERFLOW: "leaves the range of floating-point numbers and is left NaN; rescale the data",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._arguments import as_count, as_indices
+from ._arguments import as_indices, as_shape
 
 
 class Source:
@@ -32,7 +32,7 @@ class Source:
         if self._function is not None:
             if shape is None:
                 raise TypeError("a source made from a function needs shape=(n_rows, n_columns)")
-            self.shape = tuple(as_count("shape", k, 1) for k in shape)
+            self.shape = as_shape(shape)
             self.dtype = np.dtype(dtype or np.float64)
         else:
             self._array = data if hasattr(data, "shape") and hasattr(data, "dtype") else np.asarray(data)

@@ -7,10 +7,20 @@ of rank r; d columns are measured in full and s entries of each other column, bo
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from ._arguments import (
+    as_array,
+    as_count,
+    as_delta,
+    as_orthonormal,
+    as_probabilities,
+    as_real,
+    as_sizes,
+    eps_of,
+)
 
 __all__ = [
     "SampleSize",
@@ -50,7 +60,7 @@ def coherence(M: ArrayLike | Factors, rank: int | None = None) -> float:
     U, sigma, Vt = _svd(M)
     numerical_rank = int(np.sum(sigma > sigma[0] * max(U.shape[0], Vt.shape[1]) * _eps(M)))
     rank = numerical_rank if rank is None else rank
-    r = check_int("rank (limited by the numerical rank)", rank, 1, numerical_rank)
+    r = as_count("rank", rank, 1, numerical_rank, ", the numerical rank")
     # mu(r) = max( m/r max_i |U_(i)|^2, n/r max_j |V_(j)|^2 ), and |U|_F^2 = |V|_F^2 = r
     return max(_peak_to_mean(_column_norms(U[:, :r].T)), _peak_to_mean(_column_norms(Vt[:r])))
 
@@ -68,7 +78,7 @@ def basis_coherence(U: ArrayLike) -> float:
     float
         Between 1 and m / r.
     """
-    return _peak_to_mean(_column_norms(check_orthonormal("U", U).T))
+    return _peak_to_mean(_column_norms(as_orthonormal("U", U).T))
 
 
 def column_coherence(M: ArrayLike | Factors) -> float:
@@ -188,9 +198,9 @@ def theorem1(
     -------
     SampleSize
     """
-    m, n, r = check_sizes(shape, rank)
-    mu, delta = _check_coherence("coherence", coherence, max(m, n) / r), check_delta(delta)
-    p = None if probabilities is None else check_probabilities(probabilities, n)
+    m, n, r = as_sizes(shape, rank)
+    mu, delta = _check_coherence("coherence", coherence, max(m, n) / r), as_delta(delta)
+    p = None if probabilities is None else as_probabilities(probabilities, n)
     n_p_min = 1.0 if p is None else n * float(p.min())
     d = math.ceil(7 * mu * r * math.log(2 * r / delta) / n_p_min)  # d >= 7 mu(r) r ln(2r/delta) / (n p_min)
     s = lemma2(r, mu, n, delta=delta / 2)  # s >= 7 mu(r) r ln(2rn/delta)
@@ -220,9 +230,9 @@ def lemma2(rank: int, coherence: float, n_columns: int, *, delta: float) -> int:
     int
         s, counting draws with replacement. (The constant 7 rounds 1 / (1/2 - ln(2)/2) = 6.52 up.)
     """
-    r, n = check_int("rank", rank, 1), check_int("n_columns", n_columns, 1)
+    r, n = as_count("rank", rank, 1), as_count("n_columns", n_columns, 1)
     mu = _check_coherence("coherence", coherence, math.inf)
-    t = -math.log(check_delta(delta))
+    t = -math.log(as_delta(delta))
     return math.ceil(7 * mu * r * (t + math.log(r) + math.log(n)))
 
 
@@ -271,8 +281,8 @@ def theorem2(
     subspaces that are not orthogonal, and treats R_hat V as Gaussian although V depends on R_hat. Prefer
     measured coherences.
     """
-    m, n, r = check_sizes(shape, rank)
-    eps, delta = check_real("epsilon", epsilon, 0, 1, "(]"), check_delta(delta)
+    m, n, r = as_sizes(shape, rank)
+    eps, delta = as_real("epsilon", epsilon, 0, 1, "(]"), as_delta(delta)
     mu_M = _check_coherence("column_coherence", column_coherence, n)
     mu_U = _check_coherence("basis_coherence", basis_coherence, m / r)
     mu_x = _check_coherence("residual_coherence", residual_coherence, m)
@@ -343,7 +353,7 @@ def _factors(M: Factors) -> tuple[np.ndarray, np.ndarray]:
 
 def _scaled(name: str, a: ArrayLike, n_dims: int) -> np.ndarray:
     """The validated array as float64, divided by its largest magnitude."""
-    a = check_array(name, a, n_dims)
+    a = as_array(name, a, n_dims)
     largest = np.abs(a).max()
     if largest == 0:
         raise ValueError(f"{name} is zero, and the coherence of zero is not defined")
@@ -351,87 +361,11 @@ def _scaled(name: str, a: ArrayLike, n_dims: int) -> np.ndarray:
 
 
 def _eps(M: ArrayLike | Factors) -> float:
-    dtypes = [np.asarray(B).dtype for B in (M if isinstance(M, tuple) else (M,))]
-    return max(float(np.finfo(t if t.kind == "f" else float).eps) for t in dtypes)
-
-
-# ----------------------------------------------------------------------------------------------- validation
-
-
-def check_int(name: str, value, low: int, high: float = math.inf) -> int:
-    """An integer in [low, high]."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if not low <= value <= high:
-        raise ValueError(f"{name} = {value} is outside the allowed range {low} to {high}")
-    return int(value)
-
-
-def check_real(name: str, value, low: float, high: float, ends: str = "[]") -> float:
-    """A real number between low and high; ``ends`` says by its brackets whether they are included."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
-    above = value >= low if ends[0] == "[" else value > low
-    below = value <= high if ends[1] == "]" else value < high
-    if not (above and below and math.isfinite(value)):
-        raise ValueError(f"{name} = {value} is outside the allowed range {ends[0]}{low:g}, {high:g}{ends[1]}")
-    return float(value)
-
-
-def check_delta(delta) -> float:
-    """A failure probability in (0, 1)."""
-    return check_real("delta", delta, 0, 1, "()")
-
-
-def check_sizes(shape, rank) -> tuple[int, int, int]:
-    """m, n and r of a shape of two positive integers and a rank of 1 to min(m, n)."""
-    if not isinstance(shape, tuple | list) or len(shape) != 2:
-        raise TypeError(f"shape must be two positive integers (m, n), got {shape!r}")
-    m, n = (check_int(f"shape[{i}]", k, 1) for i, k in enumerate(shape))
-    return m, n, check_int("rank", rank, 1, min(m, n))
-
-
-def check_probabilities(probabilities: ArrayLike, n: int) -> np.ndarray:
-    """Positive probabilities of n columns as an array of shape (n,), summing to 1 up to rounding."""
-    p = check_array("probabilities", probabilities, 1)
-    if p.size != n:
-        raise ValueError(f"probabilities has length {p.size}, allowed is n = {n}, one for each column")
-    if p.min() <= 0:
-        raise ValueError(f"probabilities[{p.argmin()}] = {p.min():g} is outside the allowed range (0, 1]")
-    if abs(p.sum() - 1) > max(n, 8) * _eps(probabilities):
-        raise ValueError(f"probabilities sum to {p.sum():.17g} and must sum to 1: divide them by their sum")
-    return p / p.sum()
-
-
-def check_orthonormal(name: str, U: ArrayLike) -> np.ndarray:
-    """A basis of shape (m, r) as float64, with orthonormal columns up to rounding."""
-    B = check_array(name, U, 2)
-    error = np.abs(B.T @ B - np.eye(B.shape[1])).max()
-    allowed = min(100 * B.shape[0] * _eps(U), 0.01)
-    if not error <= allowed:
-        raise ValueError(
-            f"{name} is not orthonormal: U'U differs from the identity by {error:.2g}, "
-            f"allowed is {allowed:.2g}; orthonormalise it with numpy.linalg.qr"
-        )
-    return B
-
-
-def check_array(name: str, a: ArrayLike, n_dims: int) -> np.ndarray:
-    """A finite, complete, real array that is not empty, as float64."""
-    if np.ma.is_masked(a):
-        raise ValueError(f"{name} has masked entries; a complete array is needed")
-    a = np.asarray(a)
-    if a.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be an array of real numbers, got dtype {a.dtype}")
-    if a.ndim != n_dims or a.size == 0:
-        raise ValueError(f"{name} has shape {a.shape}, allowed are {n_dims} dimensions, none of them empty")
-    if not np.isfinite(a).all():
-        raise ValueError(f"{name} has entries that are NaN or infinite; allowed are finite numbers")
-    return a.astype(float)
+    return max(eps_of(B) for B in (M if isinstance(M, tuple) else (M,)))
 
 
 def _check_coherence(name: str, value, largest: float) -> float:
     """A coherence in [1, largest], forgiving the rounding of a computed one."""
     slack = 1e-9
-    check_real(name, value, 1 - slack, largest * (1 + slack))
+    as_real(name, value, 1 - slack, largest * (1 + slack))
     return min(max(float(value), 1.0), largest)
