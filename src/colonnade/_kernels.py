@@ -26,27 +26,34 @@ SOLVED, PRIOR, NO_OBSERVATION, TOO_FEW, UNDETERMINED, OVERFLOW = 1, 2, 3, 4, 5, 
 PIVOT_SHARE = 1e-2
 ROWS_AHEAD = 6  # of the gather that are asked for before their use
 
-_options = {"cache": True, "nogil": True, "fastmath": {"contract"}}
-_inner = {
-    **_options,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}  # called by kernels only; compiles faster
+_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by kernels only; compiles faster
 
 
-@njit(**_inner)
+def _compiled(**options):
+    """njit for this module: fused multiply-add, no lock of the interpreter, machine code kept on disk if it can be."""
+
+    def decorate(function):
+        try:
+            return njit(cache=True, nogil=True, fastmath={"contract"}, **options)(function)
+        except RuntimeError:  # no folder for the cache can be written
+            return njit(nogil=True, fastmath={"contract"}, **options)(function)
+
+    return decorate
+
+
+@_compiled(**_inner)
 def _padded(k):
     return (k + LANES - 1) // LANES * LANES
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _row_stride(width):
     # An odd number of cache lines, so that one column of the buffer does not fall into few sets of the cache.
     lines = (width + 7) // 8
     return 8 * (lines | 1)
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _factor(X, s, R, T, stride, penalty, r, width, floor):
     """Rows of R = upper Cholesky factor of X'X + diag(penalty), all columns up to width; 1 if every pivot is sound."""
     sound = 1
@@ -69,7 +76,7 @@ def _factor(X, s, R, T, stride, penalty, r, width, floor):
     return sound
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _substitute(R, T, stride, r, y, z):
     """z with R z = R[:, y]; True if all of it is finite."""
     for j in range(_padded(r) - LANES, -1, -LANES):
@@ -80,7 +87,7 @@ def _substitute(R, T, stride, r, y, z):
     return total == 0.0
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _solve_by_qr(B, b, floor, z):
     """Least squares by Householder QR with column pivoting; B (k x r) and b (k) are used up. Returns a code."""
     k, r = B.shape
@@ -136,7 +143,7 @@ def _solve_by_qr(B, b, floor, z):
     return SOLVED if finite else OVERFLOW
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _solve_stably(U, center, rows, values, weights, top, penalty, floor, z):
     """One column by QR of sqrt(W) U_O with sqrt(Lambda) below it."""
     s, r = rows.size, U.shape[1]
@@ -152,7 +159,7 @@ def _solve_stably(U, center, rows, values, weights, top, penalty, floor, z):
     return _solve_by_qr(B, b, floor, z)
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _gather_rows(U, rows, weights, top, lo, s, X, stride):
     """X[k, :r] = sqrt(w_k / top) U[rows[lo + k]]."""
     m, r = U.shape
@@ -169,7 +176,7 @@ def _gather_rows(U, rows, weights, top, lo, s, X, stride):
                 X[k, q] = root * U[i, q]
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _gather_values(center, rows, values, weights, top, lo, at, s, X, column):
     """X[k, column] = sqrt(w_k / top) (x_k - c_k) for the values from `at` on; rows and weights stand from `lo` on."""
     for k in range(s):
@@ -179,7 +186,7 @@ def _gather_values(center, rows, values, weights, top, lo, at, s, X, column):
         X[k, column] = x * np.sqrt(weights[lo + k] / top) if weights.size else x
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X, R, T, stride, diagonal, z, Z, status):
     """The s x s system in place of the r x r one; only with fewer entries than directions and every penalty > 0."""
     r = U.shape[1]
@@ -217,14 +224,14 @@ def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X
         status[column] = PRIOR
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _put(factor, z, r, Z, column):
     """Z[column] = factor * z; a factor of NaN says that there is no answer."""
     for q in range(r):
         Z[column, q] = factor * z[q]
 
 
-@njit(**_inner)
+@_compiled(**_inner)
 def _widest(indptr, members, bounds, start, stop):
     """Most entries of a column and most columns of a group, for the buffers."""
     entries = columns = 0
@@ -235,7 +242,7 @@ def _widest(indptr, members, bounds, start, stop):
     return entries, columns
 
 
-@njit(**_options)
+@_compiled()
 def solve_groups(
     U, center, indptr, rows, values, weights, penalty, members, bounds, start, stop, unit_floor, Z, status
 ):
@@ -320,7 +327,7 @@ def solve_groups(
                 status[column] = done
 
 
-@njit(**_options)
+@_compiled()
 def row_set_hashes(indptr, rows, bits, columns, most):
     """A 64-bit number per column from its count and up to `most` rows and (bits of the) weights."""
     result = np.empty(columns.size, np.uint64)
@@ -337,7 +344,7 @@ def row_set_hashes(indptr, rows, bits, columns, most):
     return result
 
 
-@njit(**_options)
+@_compiled()
 def same_row_sets(indptr, rows, weights, members, bounds):
     """Whether within every group all columns have the rows and weights of the first."""
     for g in range(bounds.size - 1):

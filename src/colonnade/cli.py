@@ -50,7 +50,7 @@ def run() -> None:
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        _say(error.format_message())
         sys.exit(2)
     except OSError as error:
         _say(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))

@@ -47,8 +47,8 @@ def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 
     error = float(np.sqrt(np.mean(hidden**2))) if hidden.size else 0.0
     _draw(out, photograph, seen, filled, error)
     return [
-        f"Kept {d} of {width} columns of a photograph in full and {share:.0%} of the other pixels: {seen.mean():.0%} seen.",
-        f"Completed at rank {RANK} in {seconds:.2f} s; unseen pixels are off by {error:.1%} of full brightness (rms): {out}",
+        f"Kept {d} of {width} columns of a photograph and {share:.0%} of its other pixels, {seen.mean():.0%} in all.",
+        f"Completed it at rank {RANK} in {seconds:.2f} s; unseen pixels are off by {error:.1%} (rms). See {out}",
         "Next: colonnade.complete(your_matrix_with_nan) in Python, or `colonnade demo --columns 200 --share 0.1`.",
     ]
 

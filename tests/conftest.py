@@ -1,0 +1,17 @@
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--seeds", type=int, default=3, help="how many seeds the tests that take one are run for")
+
+
+def pytest_generate_tests(metafunc):
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds")))
+
+
+@pytest.fixture
+def rng(seed):
+    import numpy as np
+
+    return np.random.default_rng(seed)

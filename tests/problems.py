@@ -1,0 +1,49 @@
+"""Problems with a known answer, and the error of an answer computed from factors."""
+
+import numpy as np
+
+import colonnade as co
+
+
+def low_rank(rng, m, n, r):
+    """Factors L (m x r) and R (r x n) of a Gaussian matrix of rank r."""
+    return rng.standard_normal((m, r)), rng.standard_normal((r, n))
+
+
+def source_of(L, R):
+    """A source that never forms L R."""
+    return co.Source(lambda i, j: np.einsum("kr,kr->k", L[i], R.T[j]), shape=(L.shape[0], R.shape[1]))
+
+
+def hide(rng, M, n_full, s):
+    """M with NaN: the first columns whole, s random entries of each other, in random order of the columns."""
+    m, n = M.shape
+    seen = np.zeros((m, n), bool)
+    for j in range(n):
+        seen[rng.choice(m, s, replace=False), j] = True
+    seen[:, rng.choice(n, n_full, replace=False)] = True
+    return np.where(seen, M, np.nan), seen
+
+
+def relative_error(completion, L, R):
+    """|M - M^|_F / |M|_F for M = L R and M^ = U Z, full columns as observed; nothing large is subtracted.
+
+    With P = U U': |L R - U Z|^2 = |U'L R - Z|^2 + |(L - P L) R|^2.
+    """
+    U, Z = completion.basis.astype(float), completion.coefficients.astype(float)
+    partial = completion.observations.partial_columns
+    inside = U.T @ L
+    error = np.linalg.norm(inside @ R[:, partial] - Z[:, partial]) ** 2
+    error += np.linalg.norm(np.linalg.qr(L - U @ inside, mode="r") @ R[:, partial]) ** 2
+    return np.sqrt(error) / np.linalg.norm(np.linalg.qr(L, mode="r") @ R)
+
+
+def orthonormality(U):
+    """LAPACK's test ratio |I - U'U|_1 / (m eps)."""
+    eps = np.finfo(U.dtype).eps
+    return np.linalg.norm(np.eye(U.shape[1]) - U.T @ U, 1) / (U.shape[0] * eps)
+
+
+def space_angle(U, V):
+    """Sine of the largest angle between the spaces of two orthonormal bases."""
+    return np.linalg.norm(V - U @ (U.T @ V), 2)

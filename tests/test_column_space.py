@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from scipy import linalg
+
+import colonnade as co
+from colonnade import column_space
+from problems import low_rank, orthonormality, space_angle
+
+
+def check(A, U, r):
+    """Shape, orthonormality to LAPACK's ratio, fixed signs."""
+    assert U.shape == (A.shape[0], r) and U.flags.c_contiguous
+    assert orthonormality(U) < 30
+    top = U[np.abs(U).argmax(axis=0), np.arange(r)]
+    assert (top > 0).all()
+
+
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (40, 40), (25_000, 12), (1, 5), (5, 1)])
+@pytest.mark.parametrize("noise", [0, 1e-3])
+def test_basis_is_that_of_the_svd(rng, shape, noise):
+    m, d = shape
+    r = min(4, *shape)
+    L, R = low_rank(rng, m, d, r)
+    A = L @ R + noise * rng.standard_normal(shape)
+    space = co.fit_column_space(A, rank=r)
+    check(A, space.basis, r)
+    V, values, _ = linalg.svd(A, full_matrices=False)
+    assert space_angle(space.basis, V[:, :r]) < 1e-10
+    np.testing.assert_allclose(space.singular_values, values[:r], rtol=1e-12 * max(shape))
+
+
+@pytest.mark.parametrize("noise", [0, 0.05])
+def test_only_the_wanted_directions_of_a_wide_matrix(rng, noise, monkeypatch):
+    L, R = low_rank(rng, 900, 500, 6)
+    A = L @ R + noise * rng.standard_normal((900, 500))
+    monkeypatch.setattr(column_space, "_by_qr", None)  # the search must do it alone
+    space = co.fit_column_space(A, rank=6)
+    check(A, space.basis, 6)
+    V, values, _ = linalg.svd(A, full_matrices=False)
+    assert space_angle(space.basis, V[:, :6]) < 1e-11
+    np.testing.assert_allclose(space.singular_values, values[:6], rtol=1e-12)
+
+
+def test_a_wide_matrix_without_a_gap_is_computed_in_full(rng):
+    A = rng.standard_normal((450, 430))
+    space = co.fit_column_space(A, rank=5)
+    V = linalg.svd(A, full_matrices=False)[0]
+    assert space_angle(space.basis, V[:, :5]) < 1e-10
+
+
+def test_blocks_of_rows_agree_with_one_piece(rng, monkeypatch):
+    A = rng.standard_normal((2_000, 7))
+    whole = co.fit_column_space(A, rank=3)
+    monkeypatch.setattr(column_space, "_TALL", 0)
+    monkeypatch.setattr(column_space, "_BLOCK_CELLS", 7 * 123)
+    parts = co.fit_column_space(A, rank=3)
+    np.testing.assert_allclose(parts.basis, whole.basis, atol=1e-12)
+    check(A, parts.basis, 3)
+
+
+@pytest.mark.parametrize("spread", [0, 6])
+def test_numerical_rank(rng, spread):
+    L, R = low_rank(rng, 80, 30, 5)
+    A = L @ R * 10 ** rng.uniform(-spread, spread, 30)
+    A = np.hstack([A, A[:, :4], np.zeros((80, 2)), 3 * A[:, 5:6]])
+    space = co.fit_column_space(A)
+    assert space.rank == 5
+    assert space_angle(space.basis, np.linalg.qr(L)[0]) < 1e-12
+    assert co.fit_column_space(A, rank=3).rank == 3
+    assert co.fit_column_space(A, rank=20).rank == 5
+
+
+def test_zero_columns_have_no_direction():
+    space = co.fit_column_space(np.zeros((6, 3)))
+    assert space.basis.shape == (6, 0) and space.singular_values.shape == (0,)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e303])
+def test_scale_does_not_matter(rng, scale):
+    L, R = low_rank(rng, 50, 12, 4)
+    A = L @ R
+    np.testing.assert_allclose(
+        co.fit_column_space(A * scale).basis, co.fit_column_space(A).basis, atol=1e-12, err_msg=str(scale)
+    )
+
+
+def test_permutations_and_rotations(rng):
+    A = rng.standard_normal((60, 10)) @ np.diag(10.0 ** -np.arange(10))
+    U = co.fit_column_space(A, rank=4).basis
+    turned = co.fit_column_space(A @ linalg.qr(rng.standard_normal((10, 10)))[0], rank=4).basis
+    np.testing.assert_allclose(turned, U, atol=1e-10)
+    order = rng.permutation(60)
+    np.testing.assert_allclose(co.fit_column_space(A[order], rank=4).basis, U[order], atol=1e-10)
+
+
+def test_repeated_draws_weigh_as_repeated_columns(rng):
+    M = rng.standard_normal((40, 6))
+    o = co.observe(M, n_full_columns=12, n_entries=3, random_state=rng)
+    draws = np.repeat(o.full_columns, np.rint(o.full_scales**2 * 12 / 6).astype(int))  # count = scale^2 d p, p = 1/6
+    assert draws.size == 12
+    A = M[:, draws] / np.sqrt(12 / 6)
+    V, values, _ = linalg.svd(A, full_matrices=False)
+    space = co.fit_column_space(o, rank=3)
+    assert space_angle(space.basis, V[:, :3]) < 1e-12
+    np.testing.assert_allclose(space.singular_values, values[:3], rtol=1e-12)
+
+
+def test_center_and_noise(rng):
+    L, R = low_rank(rng, 400, 200, 3)
+    A = L @ R + 5 * rng.standard_normal((400, 1)) + 0.1 * rng.standard_normal((400, 200))
+    space = co.fit_column_space(A, rank=3, center=True)
+    np.testing.assert_allclose(space.center, A.mean(axis=1), rtol=1e-12)
+    assert space_angle(space.basis, linalg.svd(A - A.mean(axis=1, keepdims=True))[0][:, :3]) < 1e-11
+    assert abs(space.noise_std / 0.1 - 1) < 0.02  # 77,000 degrees of freedom: the standard error is 0.0026
+    variances = np.linalg.svd(A - A.mean(axis=1, keepdims=True), compute_uv=False)[:3] ** 2 / 200
+    np.testing.assert_allclose(space.variances, variances, rtol=1e-10)
+
+
+def test_single_precision(rng):
+    L, R = low_rank(rng, 100, 20, 5)
+    space = co.fit_column_space((L @ R).astype(np.float32))
+    assert space.basis.dtype == np.float32 and space.rank == 5
+    assert orthonormality(space.basis) < 30

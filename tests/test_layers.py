@@ -1,0 +1,58 @@
+"""A stage imports only earlier stages; importing the package stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import colonnade
+
+ORDER = [
+    ["_arguments", "_threads", "_tiles"],
+    ["frames", "_kernels", "theory"],
+    ["sources", "planning"],
+    ["observations"],
+    ["observe"],
+    ["column_space"],
+    ["solve"],
+    ["certificates"],
+    ["completion"],
+    ["storage"],
+    ["demo", "methods", "experiments"],
+    ["cli"],
+    ["__init__"],
+    ["__main__"],
+]
+
+
+def imports_of(path):
+    """Names of our own modules that a file imports at its top level."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            yield from [node.module.split(".")[0]] if node.module else [name.name for name in node.names]
+
+
+def test_a_stage_imports_only_earlier_stages():
+    rank = {name: k for k, names in enumerate(ORDER) for name in names}
+    files = sorted(Path(colonnade.__file__).parent.glob("*.py"))
+    assert {file.stem for file in files} <= rank.keys(), "a new module needs a place in ORDER"
+    wrong = [
+        f"{file.stem} imports {name}"
+        for file in files
+        for name in imports_of(file)
+        if name in rank and rank[name] >= rank[file.stem]
+    ]
+    assert not wrong
+
+
+def test_kernels_import_nothing_of_ours_but_the_tiles():
+    kernels = Path(colonnade.__file__).parent / "_kernels.py"
+    assert set(imports_of(kernels)) == {"_tiles"}
+
+
+def test_import_is_light():
+    code = (
+        "import sys, colonnade; print(*[m for m in ('numba','matplotlib','dask','pandas','click') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert found == []

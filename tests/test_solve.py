@@ -1,0 +1,236 @@
+"""The kernel against its NumPy reference, against least squares itself, and against itself in other circumstances."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade.solve import Status, solve_columns_in_numpy
+
+
+def ragged(rng, m=90, n=60, r=7, counts=None, weights=False, noise=0.1, dtype=np.float64):
+    """A random basis and noisy observations with a different number of rows in each column."""
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0].astype(dtype)
+    counts = rng.integers(0, m // 2, n) if counts is None else np.full(n, counts)
+    rows = [np.sort(rng.choice(m, k, replace=False)) for k in counts]
+    Z = rng.standard_normal((r, n))
+    values = np.concatenate([U[i] @ Z[:, j] for j, i in enumerate(rows)])
+    values = (values + noise * rng.standard_normal(values.size)).astype(dtype)
+    w = 10 ** rng.uniform(-2, 2, values.size) if weights else None
+    indptr = np.concatenate(([0], np.cumsum(counts)))
+    rows = np.concatenate(rows).astype(np.int32)
+    o = co.Observations((m, n), indptr, rows, values, w, np.zeros(0, np.int64))
+    return co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.1), o
+
+
+def assert_equal_answers(space, o, penalty=None, rtol=1e-10):
+    Z, status = co.solve_columns(space, o, penalty=penalty)
+    Z0, status0 = solve_columns_in_numpy(space, o, penalty=penalty)
+    assert (status == status0).all()
+    assert (np.isnan(Z) == np.isnan(Z0)).all()
+    filled = ~np.isnan(Z0[0])
+    assert filled.any()
+    scale = np.abs(Z0[:, filled]).max(axis=0)
+    assert (np.abs(Z - Z0)[:, filled].max(axis=0) <= rtol * np.maximum(scale, 1)).all()
+
+
+@pytest.mark.parametrize("r", [1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 24, 31])
+def test_kernel_equals_reference_at_every_rank(rng, r):
+    assert_equal_answers(*ragged(rng, r=r))
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("penalty", ["none", "some", "all", "wide"])
+def test_kernel_equals_reference_with_weights_and_penalty(rng, weights, penalty):
+    space, o = ragged(rng, r=12, weights=weights)
+    penalties = {
+        "none": np.zeros(12),
+        "some": np.where(np.arange(12) % 3, 0.3, 0.0),
+        "all": np.full(12, 0.2),
+        "wide": 10.0 ** np.arange(-6, 6),
+    }
+    assert_equal_answers(space, o, penalties[penalty], rtol=1e-8)
+
+
+def test_center_is_taken_off(rng):
+    space, o = ragged(rng, r=5)
+    c = rng.standard_normal(90)
+    moved = co.Observations(o.shape, o.indptr, o.rows, o.values + c[o.rows], None, o.full_columns)
+    centered = co.ColumnSpace(space.basis, space.singular_values, c, space.variances, 0.1)
+    np.testing.assert_allclose(co.solve_columns(centered, moved)[0], co.solve_columns(space, o)[0], atol=1e-11)
+    assert_equal_answers(centered, moved)
+
+
+def test_answer_satisfies_the_normal_equations(rng):
+    space, o = ragged(rng, r=6, counts=30, weights=True)
+    penalty = rng.random(6)
+    Z, _ = co.solve_columns(space, o, penalty=penalty)
+    for j in range(o.shape[1]):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        X, w, x = space.basis[o.rows[at]], o.weights[at], o.values[at]
+        gradient = X.T @ (w * (X @ Z[:, j] - x)) + penalty * Z[:, j]
+        assert np.abs(gradient).max() <= 1e-12 * np.abs(X.T @ (w * x)).max()
+
+
+def test_integer_weights_are_repeated_rows(rng):
+    space, o = ragged(rng, r=4, counts=20)
+    times = rng.integers(1, 4, o.rows.size)
+    weighted = co.Observations(o.shape, o.indptr, o.rows, o.values, times.astype(float), o.full_columns)
+    Z, _ = co.solve_columns(space, weighted)
+    for j in range(o.shape[1]):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        again = np.repeat(np.arange(o.indptr[j], o.indptr[j + 1]), times[at])
+        z = np.linalg.lstsq(space.basis[o.rows[again]], o.values[again], rcond=None)[0]
+        np.testing.assert_allclose(Z[:, j], z, atol=1e-10)
+
+
+def test_a_column_in_a_group_has_the_bytes_of_the_column_alone(rng):
+    m, n, r, s = 70, 300, 13, 25
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    space = co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0)
+    patterns = [np.sort(rng.choice(m, s, replace=False)) for _ in range(3)]
+    rows = np.array([patterns[k] for k in rng.integers(0, 3, n)], np.int32)
+    values = rng.standard_normal((n, s))
+    o = co.Observations((m, n), np.arange(n + 1) * s, rows.ravel(), values.ravel(), None, np.zeros(0, np.int64))
+    Z, status = co.solve_columns(space, o)
+    assert (status == Status.SOLVED).all()
+    for j in range(0, n, 7):
+        alone = co.Observations((m, 1), np.array([0, s]), rows[j], values[j], None, np.zeros(0, np.int64))
+        assert (co.solve_columns(space, alone)[0][:, 0] == Z[:, j]).all()
+
+
+def test_groups_hold_together_what_belongs_together(rng):
+    from colonnade.solve import _groups_of_equal_rows
+
+    rows = np.array([[0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [4, 5]], np.int32)
+    weights = np.ones(12, np.float32)
+    o = co.Observations((6, 6), np.arange(7) * 2, rows.ravel(), np.ones(12), None, np.zeros(0, np.int64))
+    members, bounds = _groups_of_equal_rows(o, np.zeros(0, np.float32), np.arange(6))
+    groups = [members[a:b].tolist() for a, b in zip(bounds[:-1], bounds[1:])]
+    assert groups == [[0, 2, 3], [1, 4], [5]]
+    weights[6] = 2  # column 3 is weighed otherwise
+    members, bounds = _groups_of_equal_rows(o, weights, np.arange(6))
+    groups = [members[a:b].tolist() for a, b in zip(bounds[:-1], bounds[1:])]
+    assert groups == [[0, 2], [1, 4], [3], [5]]
+
+
+def test_threads_do_not_change_the_bytes(rng):
+    space, o = ragged(rng, n=500, weights=True)
+    one, _ = co.solve_columns(space, o, n_threads=1)
+    for n_threads in (2, 3, 8):
+        np.testing.assert_array_equal(co.solve_columns(space, o, n_threads=n_threads)[0], one)
+
+
+@pytest.mark.parametrize("decades", [1, 3, 5, 7])
+def test_ill_conditioned_rows_are_solved_stably(rng, decades):
+    """Cholesky alone would lose twice the digits that the condition costs."""
+    m, r, s = 200, 8, 20
+    X = np.linalg.qr(rng.standard_normal((s, r)))[0] * 10.0 ** -np.linspace(0, decades, r)
+    X = X @ np.linalg.qr(rng.standard_normal((r, r)))[0] * 0.5
+    # An orthonormal basis with these rows: complete them below by a factor of I - X'X.
+    rest = np.linalg.cholesky(np.eye(r) - X.T @ X).T
+    U = np.vstack([X, np.linalg.qr(rng.standard_normal((m - s, r)))[0] @ rest])
+    z = rng.standard_normal(r)
+    o = co.Observations((m, 1), np.array([0, s]), np.arange(s, dtype=np.int32), X @ z, None, np.zeros(0, np.int64))
+    Z, status = co.solve_columns(co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0), o)
+    assert status[0] == Status.SOLVED
+    condition = np.linalg.cond(X)
+    assert np.abs(Z[:, 0] - z).max() <= 50 * condition * np.finfo(float).eps * np.abs(z).max()
+
+
+def test_rows_that_do_not_determine_a_column(rng):
+    m, r = 30, 4
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    U[:10, 3] = U[:10, 2]  # the first ten rows cannot tell two directions apart
+    U[10:14] = 1e-17 * rng.standard_normal((4, r))  # rounding noise where the truth is zero
+    space = co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0)
+    rows = [np.arange(8), np.arange(10, 14), np.arange(14, 20), np.arange(14, 16), np.arange(0)]
+    indptr = np.concatenate(([0], np.cumsum([k.size for k in rows])))
+    o = co.Observations(
+        (m, 5), indptr, np.concatenate(rows).astype(np.int32), np.ones(indptr[-1]), None, np.zeros(0, np.int64)
+    )
+    Z, status = co.solve_columns(space, o)
+    expected = [Status.UNDETERMINED, Status.UNDETERMINED, Status.SOLVED, Status.TOO_FEW, Status.NO_OBSERVATION]
+    assert status.tolist() == expected
+    assert np.isnan(Z[:, [0, 1, 3, 4]]).all() and np.isfinite(Z[:, 2]).all()
+    Z, status = co.solve_columns(space, o, penalty=np.full(r, 0.1))
+    assert np.isfinite(Z).all() and status.tolist() == [Status.SOLVED] * 3 + [Status.PRIOR] * 2
+    assert (Z[:, 4] == 0).all()
+
+
+def test_the_dual_equals_the_primal(rng):
+    """More directions than entries: the s x s system gives the minimiser of the r x r one."""
+    space, o = ragged(rng, r=40, n=20, counts=9, weights=True)
+    penalty = 10 ** rng.uniform(-3, 1, 40)
+    Z, status = co.solve_columns(space, o, penalty=penalty)
+    assert (status == Status.PRIOR).all()
+    for j in range(20):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        X, w, x = space.basis[o.rows[at]], o.weights[at], o.values[at]
+        z = np.linalg.solve(X.T @ (w[:, None] * X) + np.diag(penalty), X.T @ (w * x))
+        np.testing.assert_allclose(Z[:, j], z, rtol=1e-8, atol=1e-10 * np.abs(z).max())
+
+
+def test_single_precision_stays_single(rng):
+    space, o = ragged(rng, r=6, dtype=np.float32)
+    Z, _ = co.solve_columns(space, o)
+    assert Z.dtype == np.float32
+    assert_equal_answers(space, o, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
+def test_scale_of_the_values(rng, scale):
+    space, o = ragged(rng, r=5, counts=20)
+    Z, _ = co.solve_columns(space, o)
+    scaled = co.Observations(o.shape, o.indptr, o.rows, o.values * scale, None, o.full_columns)
+    np.testing.assert_allclose(co.solve_columns(space, scaled)[0], Z * scale, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e300])
+def test_scale_of_the_weights(rng, scale):
+    space, o = ragged(rng, r=5, counts=20, weights=True)
+    Z, _ = co.solve_columns(space, o)
+    scaled = co.Observations(o.shape, o.indptr, o.rows, o.values, o.weights * scale, o.full_columns)
+    np.testing.assert_allclose(co.solve_columns(space, scaled)[0], Z, rtol=1e-9)
+
+
+def test_overflow_is_a_status(rng):
+    U = np.linalg.qr(rng.standard_normal((40, 3)))[0]
+    z = np.array([1e308, 1e308, 1e308])
+    space = co.ColumnSpace(U, np.ones(3), None, np.ones(3), 0.0)
+    with np.errstate(over="ignore"):
+        x = np.clip(U @ z * 1.7, -1.7e308, 1.7e308)
+    o = co.Observations((40, 1), np.array([0, 40]), np.arange(40, dtype=np.int32), x, None, np.zeros(0, np.int64))
+    Z, status = co.solve_columns(space, o)
+    assert status[0] in (Status.OVERFLOW, Status.SOLVED)
+    assert np.isfinite(Z).all() if status[0] == Status.SOLVED else np.isnan(Z).all()
+
+
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_other_vector_widths_give_the_same_answer(lanes, tmp_path):
+    """The code for machines with shorter and longer vectors, which LLVM can run here too."""
+    code = f"""
+import llvmlite.binding as llvm
+features = llvm.get_host_cpu_features
+llvm.get_host_cpu_features = lambda: {{"avx512f": {lanes == 8}, "avx": False}}
+import numpy as np, sys
+sys.path.insert(0, {str(os.path.dirname(__file__))!r})
+from colonnade import _tiles
+llvm.get_host_cpu_features = features
+assert _tiles.LANES == {lanes}
+from test_solve import ragged, assert_equal_answers
+for r in (1, 7, 8, 17, 24, 33):
+    assert_equal_answers(*ragged(np.random.default_rng(r), r=r))
+assert_equal_answers(*ragged(np.random.default_rng(0), r=24, weights=True), penalty=np.full(24, 0.1))
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=300)
+
+
+def test_status_messages_end_in_a_remedy():
+    for status in Status:
+        assert ";" in status.message and status.message.split(";")[-1].strip()
+    assert [s for s in Status if s.is_filled] == [Status.FULL, Status.SOLVED, Status.PRIOR]
