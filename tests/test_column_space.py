@@ -4,6 +4,7 @@ from scipy import linalg
 
 import colonnade as co
 from colonnade import column_space
+
 from problems import low_rank, orthonormality, space_angle
 
 

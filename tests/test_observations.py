@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 import colonnade as co
+
 from problems import hide
 
 

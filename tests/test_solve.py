@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -109,11 +110,11 @@ def test_groups_hold_together_what_belongs_together(rng):
     weights = np.ones(12, np.float32)
     o = co.Observations((6, 6), np.arange(7) * 2, rows.ravel(), np.ones(12), None, np.zeros(0, np.int64))
     members, bounds = _groups_of_equal_rows(o, np.zeros(0, np.float32), np.arange(6))
-    groups = [members[a:b].tolist() for a, b in zip(bounds[:-1], bounds[1:])]
+    groups = [members[a:b].tolist() for a, b in pairwise(bounds)]
     assert groups == [[0, 2, 3], [1, 4], [5]]
     weights[6] = 2  # column 3 is weighed otherwise
     members, bounds = _groups_of_equal_rows(o, weights, np.arange(6))
-    groups = [members[a:b].tolist() for a, b in zip(bounds[:-1], bounds[1:])]
+    groups = [members[a:b].tolist() for a, b in pairwise(bounds)]
     assert groups == [[0, 2], [1, 4], [3], [5]]
 
 

@@ -34,7 +34,7 @@ def in_threads(
                 return
             try:
                 results[k] = work(pieces[k])
-                if report is not None:
+                if report is not None and todo:
                     report(total - len(todo), total)
             except BaseException as failure:
                 failures.append(failure)
@@ -49,4 +49,6 @@ def in_threads(
         helper.join()
     if failures:
         raise failures[0]
+    if progress is not None:
+        progress(total, total)
     return results

@@ -109,7 +109,11 @@ def _verdicts(completion, table, sizes) -> np.ndarray:
         known = table.residual[solved & np.isfinite(table.residual)]
         noise = float(np.median(known)) if known.size else 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        rounding = 100 * eps * sizes * np.maximum(np.nan_to_num(table.condition, nan=1.0, posinf=1e300), 1.0)
+        # Rounding: of the entries themselves, and of the basis, whose error meets the coefficients.
+        values = completion.space.singular_values
+        blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
+        lengths = np.sqrt((completion.coefficients.astype(np.float64) ** 2).sum(axis=0))
+        rounding = 100 * eps * (sizes + blur * lengths)
         off = solved & (table.residual > OFF * noise + rounding)
     verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
     verdict[solved & np.isnan(table.residual)] = "unchecked"

@@ -245,7 +245,9 @@ def _filled(status) -> np.ndarray:
 
 def _penalty(space: ColumnSpace, noise_variance: float) -> np.ndarray:
     """Lambda = noise variance / variance of each direction."""
-    with np.errstate(over="ignore"):
+    if noise_variance == 0:
+        return np.zeros(space.rank)
+    with np.errstate(over="ignore", divide="ignore"):
         return np.minimum(noise_variance / space.variances, np.finfo(np.float64).max)
 
 

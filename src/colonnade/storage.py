@@ -72,8 +72,9 @@ def load_completion(path) -> Completion:
         facts = json.loads((path / _FACTS).read_text())
         if facts["format"] != _FORMAT:
             raise ValueError(f"its format is {facts['format']!r}, not {_FORMAT!r}")
-        with np.load(path / _ARRAYS, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in facts["sha256"]}
+        with open(path / _ARRAYS, "rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            arrays = {name: archive[name] for name in facts["sha256"]}
         damaged = [name for name, a in arrays.items() if _checksum(a) != facts["sha256"][name]]
         if damaged:
             raise ValueError(f"the checksum of {', '.join(damaged)} does not agree")

@@ -1,0 +1,249 @@
+"""What must be survived: each is refused by a sentence that names the place and the remedy, or answered rightly."""
+
+import datetime
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import colonnade as co
+from colonnade import Status
+
+from problems import hide, low_rank
+
+
+def known_matrix(seed=0):
+    rng = np.random.default_rng(seed)
+    L, R = low_rank(rng, 12, 15, 2)
+    return hide(rng, L @ R, 4, 6)[0]
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (np.zeros((0, 3)), r"none of them 0; got shape \(0, 3\)"),
+        (np.zeros((3, 0)), r"got shape \(3, 0\)"),
+        (np.zeros(3), r"two dimensions.*got shape \(3,\)"),
+        (np.zeros((2, 2, 2)), r"two dimensions.*got shape \(2, 2, 2\)"),
+        (5.0, r"two dimensions.*got shape \(\)"),
+        ([[1.0, 2.0], [3.0]], "rows have different lengths"),
+    ],
+)
+def test_1_shapes(data, words):
+    with pytest.raises(ValueError, match=words):
+        co.complete(data)
+
+
+def test_2_no_full_column():
+    known = known_matrix()
+    known[3, :] = np.nan
+    with pytest.raises(
+        ValueError, match=r"no column is known in all 12 rows.*fullest are column \d+ with 11.*transpose"
+    ):
+        co.complete(known)
+
+
+def test_4_infinite_entries():
+    known = known_matrix()
+    i, j = np.argwhere(np.isfinite(known))[5]
+    for bad in (np.inf, -np.inf):
+        known[i, j] = bad
+        with pytest.raises(ValueError, match=rf"row {i}, column {j} is -?inf \(1 infinite in all\); use NaN"):
+            co.complete(known)
+    with pytest.raises(ValueError, match="row 1, column 0 is inf"):
+        co.Observations.from_triplets([0, 1], [0, 0], [1.0, np.inf], (2, 2))
+
+
+def test_5_columns_that_are_not_determined():
+    known = known_matrix()
+    partial = np.flatnonzero(np.isnan(known).any(axis=0))
+    known[:, partial[0]] = np.nan
+    known[np.flatnonzero(np.isfinite(known[:, partial[1]]))[1:], partial[1]] = np.nan
+    completion = co.complete(known)
+    dense = completion.to_dense()
+    assert completion.status[partial[0]] == Status.NO_OBSERVATION
+    assert completion.status[partial[1]] == Status.TOO_FEW
+    assert np.isnan(dense[:, partial[0]]).all() and np.isnan(dense[:, partial[1]]).sum() == 11
+    assert np.isfinite(np.delete(dense, partial[:2], axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    "rank, error, words",
+    [
+        (0, ValueError, "rank must be a whole number from 1 to 4, the smaller of 12 rows and 4 full columns; got 0"),
+        (-1, ValueError, "got -1"),
+        (5, ValueError, "from 1 to 4.*got 5"),
+        (True, TypeError, "got True"),
+        (2.0, TypeError, "got 2.0"),
+        (float("nan"), TypeError, "got nan"),
+        ("2", TypeError, "got '2'"),
+        (None, TypeError, "got None"),
+    ],
+)
+def test_7_ranks(rank, error, words):
+    with pytest.raises(error, match=words):
+        co.complete(known_matrix(), rank=rank)
+
+
+M = np.arange(20.0).reshape(4, 5)
+
+
+@pytest.mark.parametrize(
+    "settings, error, words",
+    [
+        (
+            {"rank": 4},
+            ValueError,
+            "rank must be a whole number from 1 to 3, the smaller of the rows and n_full_columns",
+        ),
+        ({"n_full_columns": 0}, ValueError, "n_full_columns .* got 0"),
+        ({"n_full_columns": 1.5}, TypeError, "n_full_columns .* got 1.5"),
+        ({"n_entries": 0}, ValueError, "n_entries .* got 0"),
+        ({"n_entries": True}, TypeError, "n_entries .* got True"),
+        ({"probabilities": [0.2] * 4}, ValueError, r"5 real numbers, one per column; got float64 of shape \(4,\)"),
+        ({"probabilities": [0.25] * 4 + [0.0]}, ValueError, r"probabilities\[4\] is 0.0"),
+        ({"probabilities": [0.5, 0.5, 0.5, -0.25, -0.25]}, ValueError, r"probabilities\[3\] is -0.25"),
+        ({"probabilities": [0.2, 0.2, np.nan, 0.2, 0.2]}, ValueError, r"probabilities\[2\] is nan"),
+        ({"probabilities": [0.3] * 5}, ValueError, "must sum to 1; they sum to .*: divide them by their sum"),
+        ({"probabilities": ["a"] * 5}, ValueError, "real numbers"),
+        ({"random_state": -1}, ValueError, "random_state must be None, a whole number >= 0 or a Generator; got -1"),
+        ({"random_state": "x"}, TypeError, "random_state .* got 'x'"),
+    ],
+)
+def test_7_arguments_of_algorithm_1(settings, error, words):
+    with pytest.raises(error, match=words):
+        co.algorithm1(M, **{"rank": 2, "n_full_columns": 3, "n_entries": 2, **settings})
+
+
+@pytest.mark.parametrize(
+    "settings, error, words",
+    [
+        ({"center": 1}, ValueError, "center must be one of True, False, 'auto'; got 1"),
+        ({"shrinkage": -1}, ValueError, r"shrinkage must be a finite number in \[0, inf\]; got -1"),
+        ({"shrinkage": np.nan}, ValueError, "got nan"),
+        ({"shrinkage": "much"}, TypeError, "got 'much'"),
+        ({"refine": -1}, ValueError, "refine .* got -1"),
+        ({"bounds": (1, 0)}, ValueError, r"low < high; got \(1, 0\)"),
+        ({"bounds": 3}, TypeError, "pair"),
+    ],
+)
+def test_7_arguments_of_complete(settings, error, words):
+    with pytest.raises(error, match=words):
+        co.complete(known_matrix(), **settings)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e306])
+def test_8_extreme_scales_are_answered(scale):
+    known = known_matrix()
+    known /= np.nanmax(np.abs(known))
+    expected = co.complete(known).to_dense()
+    completion = co.complete(known * scale)
+    np.testing.assert_allclose(completion.to_dense() / scale, expected, atol=1e-12)
+    assert (completion.status == co.complete(known).status).all()
+    completion.certificates()
+
+
+def test_8_mixed_scales_are_answered_or_named(rng):
+    L, R = low_rank(rng, 30, 40, 2)
+    with np.errstate(over="ignore"):
+        M = L @ R * 10.0 ** rng.uniform(-300, 300, 40)
+    known, seen = hide(rng, M, 10, 8)
+    completion = co.complete(known)
+    dense = completion.to_dense()
+    for j in range(40):
+        filled = Status(completion.status[j]).is_filled
+        assert np.isfinite(dense[:, j]).all() if filled else np.isnan(dense[~seen[:, j], j]).all()
+
+
+def test_8_the_largest_numbers_are_answered_or_named():
+    u = np.array([1.0, -0.5, 0.25, 0.75])
+    M = np.outer(u, [1.7e308, -1.7e308, 1.2e308])
+    known = M.copy()
+    known[2, 2] = np.nan
+    completion = co.complete(known)
+    value = completion.to_dense()[2, 2]
+    assert abs(value / M[2, 2] - 1) < 1e-12 or (np.isnan(value) and completion.status[2] == Status.OVERFLOW)
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (np.ones((2, 2), complex), "must be real numbers; got dtype complex128"),
+        (np.array([["1.5", "2"], ["3", "4"]]), "must be real numbers; got dtype <U3"),
+        (np.array([[1, "a"], [2, 3]], dtype=object), r"got dtype object \(columns 1\)"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "got dtype datetime64"),
+        ([[datetime.date(2020, 1, 1)]], r"got dtype object \(columns 0\)"),
+    ],
+)
+def test_10_other_kinds_of_data(data, words):
+    with pytest.raises(TypeError, match=words):
+        co.complete(data)
+
+
+def test_11_masked_arrays_never_show_their_fill_value():
+    known = known_matrix()
+    seen = np.isfinite(known)
+    masked = np.ma.array(np.where(seen, known, 999.0), mask=~seen, fill_value=-1e9)
+    np.testing.assert_array_equal(co.complete(masked).to_dense(), co.complete(known).to_dense())
+
+
+@pytest.mark.parametrize(
+    "rows, columns, error, words",
+    [
+        ([0, 2], [0, 0], IndexError, r"rows must lie in 0..1; rows\[1\] is 2"),
+        ([0, 1], [0, -1], IndexError, r"columns\[1\] is -1"),
+        ([0, np.nan], [0, 0], ValueError, r"rows\[1\] is nan"),
+        ([0, 3.7], [0, 0], ValueError, r"rows\[1\] is 3.7"),
+        (["0", "1"], [0, 0], TypeError, "rows must be whole numbers"),
+        ([0], [0, 1], ValueError, "of one length"),
+    ],
+)
+def test_12_indices_of_triplets(rows, columns, error, words):
+    with pytest.raises(error, match=words):
+        co.Observations.from_triplets(rows, columns, [1.0, 2.0], (2, 2))
+
+
+def test_12_sparse_matrices_with_wild_indices():
+    S = sparse.csc_array((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2))
+    S.indices = np.array([0, 7], np.int32)
+    with pytest.raises(IndexError, match=r"indices must lie in 0..1; indices\[1\] is 7"):
+        co.complete(S)
+    S.indices = np.array([0, -3], np.int32)
+    with pytest.raises(IndexError, match="is -3"):
+        co.complete(S)
+    S.indices, S.indptr = np.array([0, 1], np.int32), np.array([0, 5, 2], np.int32)
+    with pytest.raises(ValueError, match="indptr"):
+        co.complete(S)
+
+
+@pytest.mark.parametrize(
+    "weights, error, words",
+    [
+        (np.ones((3, 3)), ValueError, r"shape of the data, \(2, 2\); got \(3, 3\)"),
+        (np.array([[1.0, 0.0], [1.0, 1.0]]), ValueError, r"positive and finite; weights\[0, 1\] is 0.0"),
+        (np.array([[1.0, np.nan], [1.0, 1.0]]), ValueError, r"weights\[0, 1\] is nan"),
+        (np.array([["a", "b"], ["c", "d"]]), TypeError, "weights must be real numbers"),
+    ],
+)
+def test_weights(weights, error, words):
+    with pytest.raises(error, match=words):
+        co.Observations.from_dense(np.ones((2, 2)), weights=weights)
+
+
+def test_sources_must_know_their_entries():
+    M = np.ones((3, 4))
+    M[1, 2] = np.nan
+    with pytest.raises(ValueError, match="gave nan at row 1, column 2"):
+        co.observe(M, n_full_columns=40, n_entries=1, random_state=0)
+    with pytest.raises(ValueError, match="asked for 3 entries and returned shape"):
+        co.Source(lambda i, j: np.ones(7), shape=(3, 4)).columns([0])
+    with pytest.raises(TypeError, match="needs shape="):
+        co.Source(lambda i, j: i)
+    with pytest.raises(TypeError, match="real numbers"):
+        co.Source(np.ones((2, 2), complex))
+
+
+@pytest.mark.parametrize("rows, columns", [([0, 12], [0, 0]), ([0], [15]), ([-1], [0])])
+def test_entries_outside_the_matrix(rows, columns):
+    with pytest.raises(IndexError, match="must lie in 0"):
+        co.complete(known_matrix()).entries(rows, columns)

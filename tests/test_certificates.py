@@ -1,0 +1,100 @@
+import numpy as np
+
+import colonnade as co
+
+from problems import hide, low_rank
+
+
+def test_the_numbers_by_hand(rng):
+    M = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((50, 40))
+    completion = co.algorithm1(M, rank=3, n_full_columns=15, n_entries=30, random_state=rng)
+    o, U = completion.observations, completion.basis
+    table = completion.certificates()
+    for j in o.partial_columns:
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        omega, w, x = o.rows[at], o.weights[at].astype(float), o.values[at]
+        drawn = np.repeat(U[omega], w.astype(int), axis=0)  # U_O with every draw as a row, as in Lemma 2
+        values = np.linalg.eigvalsh(drawn.T @ drawn)
+        row = table[j]
+        assert row.column == j and row.n_observed == omega.size
+        np.testing.assert_allclose(row.smallest_eigenvalue, values[0] * 50 / 30, rtol=1e-9)
+        np.testing.assert_allclose(row.condition, np.sqrt(values[-1] / values[0]), rtol=1e-9)
+        e = x - U[omega] @ completion.coefficients[:, j]
+        s = omega.size
+        np.testing.assert_allclose(row.residual**2, (w @ e**2) / w.sum() * s / (s - 3), rtol=1e-9)
+
+
+def test_unit_weights_give_the_residual_per_degree_of_freedom(rng):
+    M = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 300)) + 0.5 * rng.standard_normal((60, 300))
+    known, seen = hide(rng, M, 100, 20)
+    completion = co.complete(known, rank=2)
+    table = completion.certificates()
+    partial = completion.observations.partial_columns
+    pooled = np.sqrt(np.mean(table.residual[partial] ** 2))
+    # 200 columns of 18 degrees of freedom each; noise in the basis adds about r/d to the variance
+    assert abs(pooled / 0.5 - 1) < 0.08
+    assert abs(completion.noise_std / 0.5 - 1) < 0.05
+    assert set(table.verdict[seen.all(axis=0)]) == {"observed in full"}
+
+
+def test_full_columns_are_determined_perfectly(rng):
+    M = rng.standard_normal((30, 10))
+    completion = co.complete(M, rank=4)
+    table = completion.certificates()
+    np.testing.assert_allclose(table.smallest_eigenvalue, 1, rtol=1e-12)
+    np.testing.assert_allclose(table.condition, 1, rtol=1e-12)
+
+
+def test_verdicts(rng):
+    L, R = low_rank(rng, 100, 12, 3)
+    M = L @ R
+    M[:, 7] += rng.standard_normal(100)  # not of the column space
+    known = np.full(M.shape, np.nan)
+    known[:, :6] = M[:, :6]
+    known[:40, 6] = M[:40, 6]  # enough
+    known[:40, 7] = M[:40, 7]  # enough, but off the space
+    known[:3, 8] = M[:3, 8]  # as many as the rank: fits whatever is there
+    known[:2, 9] = M[:2, 9]  # too few
+    known[0, 11] = M[0, 11]
+    verdicts = co.complete(known).certificates().verdict
+    assert set(verdicts[:6]) == {"observed in full"}
+    assert verdicts[6:].tolist() == [
+        "recovered",
+        "off the column space",
+        "unchecked",
+        "too few entries",
+        "no observation",
+        "too few entries",
+    ]
+
+
+def test_weak_rows_are_called_weak(rng):
+    U = np.linalg.qr(rng.standard_normal((200, 3)))[0]
+    U[:10] *= 0.05  # rows that hardly see the space
+    M = U @ rng.standard_normal((3, 20))
+    known = np.full(M.shape, np.nan)
+    known[:, :8] = M[:, :8]
+    known[:10, 8:] = M[:10, 8:]
+    completion = co.complete(known)
+    table = completion.certificates()
+    assert set(table.verdict[8:]) == {"weakly determined"} and (table.smallest_eigenvalue[8:] < 0.01).all()
+    np.testing.assert_allclose(completion.to_dense(), M, atol=1e-12)
+
+
+def test_lemma_2_holds_at_its_number_of_entries():
+    """lambda_min(U_O'U_O) m/s >= 1/2 in all columns, with probability at least 0.9 by the lemma; here in every run."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        L, R = low_rank(rng, 2000, 200, 4)
+        s = co.theory.lemma2(4, co.theory.basis_coherence(np.linalg.qr(L)[0]), 200, delta=0.1)
+        completion = co.algorithm1(L @ R, rank=4, n_full_columns=8, n_entries=s, random_state=seed)
+        assert completion.certificates().smallest_eigenvalue.min() >= 0.5
+
+
+def test_the_table_becomes_a_data_frame(rng):
+    import pandas as pd
+
+    known, _ = hide(rng, rng.standard_normal((10, 8)), 3, 5)
+    frame = pd.DataFrame(co.complete(known, rank=2).certificates())
+    fields = ["column", "n_observed", "smallest_eigenvalue", "condition", "residual", "verdict"]
+    assert list(frame.columns) == fields and len(frame) == 8

@@ -1,0 +1,81 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import colonnade
+
+
+def run(*arguments, cwd, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "colonnade", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+
+
+def test_version(tmp_path):
+    done = run("--version", cwd=tmp_path)
+    assert done.returncode == 0 and colonnade.__version__ in done.stdout
+
+
+def test_demo_writes_a_picture_and_three_lines(tmp_path):
+    from matplotlib.image import imread
+
+    done = run("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and "128 of 640 columns" in lines[0] and lines[2].startswith("Next:")
+    assert os.listdir(tmp_path) == ["colonnade-demo.png"]
+    picture = imread(tmp_path / "colonnade-demo.png")
+    assert picture.ndim == 3 and picture.shape[1] > 1000 and picture[..., :3].std() > 0.1
+    again = run("demo", cwd=tmp_path)
+    assert again.returncode == 2 and "--force" in again.stderr and len(again.stderr.splitlines()) == 1
+    assert run("demo", "--force", cwd=tmp_path).returncode == 0
+
+
+def test_demo_is_as_good_as_it_says(tmp_path):
+    """With every pixel seen nothing is off; with fewer the error grows."""
+    from colonnade.demo import complete_photograph
+
+    errors = []
+    for share in (1.0, 0.5, 0.2):
+        lines = complete_photograph(tmp_path / f"{share}.png", share=share)
+        errors.append(float(lines[1].split("off by ")[1].split("%")[0]))
+    assert errors[0] == 0 and errors[0] < errors[1] < errors[2] < 10
+    assert np.isfinite(errors).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, code, words",
+    [
+        (["demo", "--columns", "0"], 2, "--columns"),
+        (
+            ["demo", "--columns", "20"],
+            3,
+            "n_full_columns must be a whole number from 40 to 640 (at least the rank 40); got 20",
+        ),
+        (["demo", "--columns", "641"], 3, "got 641"),
+        (["demo", "--share", "1.5"], 2, "--share"),
+        (["demo", "--out", "nowhere/picture.png"], 5, "nowhere"),
+        (["wrong"], 2, "wrong"),
+    ],
+)
+def test_errors_are_one_line(tmp_path, arguments, code, words):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert words in done.stderr and len(done.stderr.splitlines()) == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_the_extra_the_command_says_what_it_needs(tmp_path):
+    (tmp_path / "click.py").write_text("raise ModuleNotFoundError(\"No module named 'click'\", name='click')")
+    done = run("demo", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2 and "pip install 'colonnade[cli]'" in done.stderr
+    done = run("--version", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0 and colonnade.__version__ in done.stdout

@@ -1,0 +1,222 @@
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade import Status
+
+from problems import hide, low_rank, relative_error
+
+
+@pytest.fixture
+def case(rng):
+    L, R = low_rank(rng, 40, 60, 3)
+    M = L @ R + 0.01 * rng.standard_normal((40, 60))
+    known, seen = np.full(M.shape, np.nan), np.zeros(M.shape, bool)
+    known[:, :59], seen[:, :59] = hide(rng, M[:, :59], 8, 9)
+    return M, known, seen
+
+
+def paper(data, rank=3, **settings):
+    return co.complete(data, rank=rank, center=False, shrinkage=0, refine=0, **settings)
+
+
+def test_the_paper_s_recovery_by_hand(case):
+    M, known, seen = case
+    full = np.flatnonzero(seen.all(axis=0))
+    U = np.linalg.svd(M[:, full])[0][:, :3]
+    completion = paper(known)
+    for j in range(59):
+        omega = np.flatnonzero(seen[:, j])
+        z = np.linalg.lstsq(U[omega], M[omega, j], rcond=None)[0]
+        expected = np.where(seen[:, j], M[:, j], U @ z)
+        np.testing.assert_allclose(completion.columns(j)[:, 0], expected, atol=1e-10)
+    assert completion.status[59] == Status.NO_OBSERVATION and np.isnan(completion.columns(59)).all()
+
+
+def test_observed_entries_are_returned_as_they_were(case):
+    _, known, seen = case
+    dense = paper(known).to_dense()
+    assert (dense[seen] == known[seen]).all()
+    assert np.isfinite(dense[:, :59]).all()
+
+
+def test_columns_and_entries_agree_with_the_dense_matrix(case, rng):
+    _, known, _ = case
+    completion = paper(known, bounds=(-2, 2))
+    dense = completion.to_dense()
+    np.testing.assert_array_equal(completion.columns([5, 59, 2]), dense[:, [5, 59, 2]])
+    i, j = np.indices(dense.shape)
+    np.testing.assert_allclose(completion.entries(i, j), dense, rtol=0, atol=1e-13)
+    assert completion.entries(3, 4).shape == ()
+    np.testing.assert_allclose(completion.entries(np.arange(40)[:, None], [1, 7]), dense[:, [1, 7]], atol=1e-13)
+
+
+def test_blocks_do_not_change_the_answer(case, monkeypatch):
+    _, known, _ = case
+    completion = paper(known)
+    dense, entries = completion.to_dense(), completion.entries(*np.indices(known.shape))
+    monkeypatch.setattr("colonnade.completion._BLOCK_CELLS", 70)
+    np.testing.assert_allclose(completion.to_dense(), dense, atol=1e-13)
+    np.testing.assert_array_equal(completion.entries(*np.indices(known.shape)), entries)
+
+
+def test_bounds_hold_for_predictions_only(case):
+    M, known, seen = case
+    dense = paper(known, bounds=(-0.5, 0.5)).to_dense()
+    hidden = ~seen & np.isfinite(dense)
+    assert (np.abs(dense[hidden]) <= 0.5).all() and (np.abs(M[hidden]) > 0.5).any()
+    assert (dense[seen] == M[seen]).all()
+
+
+def test_invariances(case, rng):
+    """Permuted rows and columns, another scale, and another full column of the span."""
+    _, known, _ = case
+    dense = paper(known).to_dense()
+    i, j = rng.permutation(40), rng.permutation(60)
+    np.testing.assert_allclose(paper(known[i][:, j]).to_dense(), dense[i][:, j], atol=1e-10)
+    np.testing.assert_allclose(paper(known * -8).to_dense(), dense * -8, atol=1e-9)
+    L, R = low_rank(rng, 40, 50, 3)
+    exact, seen = hide(rng, L @ R, 5, 8)
+    full = np.flatnonzero(seen.all(axis=0))
+    more = np.column_stack([exact, exact[:, full] @ rng.standard_normal(full.size)])
+    np.testing.assert_allclose(co.complete(more).to_dense()[:, :50], co.complete(exact).to_dense(), atol=1e-10)
+
+
+def test_copies_of_full_columns_change_nothing_on_exact_data(rng):
+    L, R = low_rank(rng, 40, 50, 3)
+    exact, seen = hide(rng, L @ R, 5, 8)
+    full = np.flatnonzero(seen.all(axis=0))
+    more = np.column_stack([exact, exact[:, full], np.zeros((40, 2))])
+    completion = co.complete(more)
+    assert completion.rank == 3
+    np.testing.assert_allclose(completion.to_dense()[:, :50], co.complete(exact).to_dense(), atol=1e-10)
+
+
+def test_every_column_full_gives_a_copy(rng):
+    M = rng.standard_normal((6, 5))
+    completion = co.complete(M)
+    dense = completion.to_dense()
+    assert (dense == M).all() and not np.shares_memory(dense, M)
+    assert (completion.status == Status.FULL).all()
+    assert (co.complete(M, rank=2).to_dense() == M).all()
+
+
+def test_zero_full_columns(rng):
+    known = np.full((5, 4), np.nan)
+    known[:, :2] = 0
+    known[1, 2] = 0
+    completion = co.complete(known)
+    assert completion.rank == 0
+    assert completion.status.tolist() == [Status.FULL, Status.FULL, Status.SOLVED, Status.NO_OBSERVATION]
+    assert (completion.columns([2]) == 0).all() and np.isnan(completion.columns([3])).all()
+    assert np.isnan(completion.entries(0, 3)) and completion.entries(0, 2) == 0
+
+
+def test_center_and_shrinkage_are_the_posterior_mean(rng):
+    """(U_O'U_O + sigma^2 / variance) z = U_O'(x - c), every direction by its own variance."""
+    M = rng.standard_normal((30, 4)) @ rng.standard_normal((4, 50)) + 3 + 0.1 * rng.standard_normal((30, 50))
+    known, seen = hide(rng, M, 20, 10)
+    full = np.flatnonzero(seen.all(axis=0))
+    completion = co.complete(known, rank=6, center=True, shrinkage=0.02)
+    c = M[:, full].mean(axis=1)
+    U, values, _ = np.linalg.svd(M[:, full] - c[:, None])
+    U, penalty = U[:, :6], 0.02 / (values[:6] ** 2 / full.size)
+    for j in np.flatnonzero(~seen.all(axis=0)):
+        X = U[seen[:, j]]
+        z = np.linalg.solve(X.T @ X + np.diag(penalty), X.T @ (M[:, j] - c)[seen[:, j]])
+        expected = np.where(seen[:, j], M[:, j], c + U @ z)
+        np.testing.assert_allclose(completion.columns(j)[:, 0], expected, atol=1e-9)
+
+
+def test_same_seed_same_bytes_and_input_untouched(rng, seed):
+    M = rng.standard_normal((50, 40))
+    before = M.tobytes()
+    one, two = (co.algorithm1(M, rank=3, n_full_columns=6, n_entries=9, random_state=seed).to_dense() for _ in range(2))
+    assert one.tobytes() == two.tobytes() and M.tobytes() == before
+    known, _ = hide(rng, M, 5, 9)
+    before = known.tobytes()
+    co.complete(known).to_dense()
+    assert known.tobytes() == before
+
+
+def test_global_random_state_is_not_touched():
+    np.random.seed(0)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    co.algorithm1(np.ones((9, 9)), rank=1, n_full_columns=2, n_entries=2)
+    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+
+
+def test_algorithm1_counts_what_it_reads(rng):
+    L, R = low_rank(rng, 80, 90, 2)
+    source = co.Source(L @ R)
+    completion = co.algorithm1(source, rank=2, n_full_columns=4, n_entries=6, random_state=rng)
+    assert source.entries_read == completion.observations.values.size
+    assert relative_error(completion, L, R) < 1e-12
+
+
+def test_progress_is_told(case):
+    _, known, _ = case
+    heard = []
+    paper(known, progress=lambda done, total: heard.append((done, total)))
+    assert heard and heard == sorted(heard) and all(done <= total for done, total in heard)
+
+
+def test_an_interrupt_in_progress_is_raised(case):
+    _, known, _ = case
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        paper(known, progress=stop)
+
+
+def test_repr_says_what_it_is(case):
+    _, known, _ = case
+    words = repr(paper(known))
+    assert "40 x 60" in words and "rank 3" in words and "8 full" in words and "1 no_observation" in words
+
+
+def test_choices_are_in_words(case):
+    _, known, _ = case
+    choices = co.complete(known, rank=3).choices
+    assert choices["rank"] == "3 directions, 3 asked for" and choices["center"] == "none"
+
+
+def test_save_and_load(case, tmp_path):
+    _, known, _ = case
+    for k, completion in enumerate(
+        (
+            paper(known, bounds=(-3, 3)),
+            co.complete(known.astype(np.float32), rank=2, center=True, shrinkage=0.1),
+            co.algorithm1(np.outer(np.arange(9.0), np.ones(8)), rank=1, n_full_columns=3, n_entries=9, random_state=0),
+        )
+    ):
+        completion.save(tmp_path / f"result{k}")
+        again = co.Completion.load(tmp_path / f"result{k}")
+        assert again.to_dense().tobytes() == completion.to_dense().tobytes()
+        assert again.rank == completion.rank and again.bounds == completion.bounds
+        assert again.choices == completion.choices
+        assert again.noise_std == completion.noise_std or np.isnan(completion.noise_std)
+        assert str(again.certificates().tolist()) == str(completion.certificates().tolist())
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["result0", "result1", "result2"]
+
+
+def test_damage_and_existing_folders_are_noticed(case, tmp_path):
+    _, known, _ = case
+    completion = paper(known)
+    target = tmp_path / "result"
+    completion.save(target)
+    with pytest.raises(FileExistsError, match="choose another name"):
+        completion.save(target)
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        completion.save(tmp_path / "nowhere" / "result")
+    with pytest.raises(FileNotFoundError):
+        co.Completion.load(tmp_path / "absent")
+    whole = (target / "arrays.npz").read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for damaged in (whole[: len(whole) // 2], b"", bytes(flipped), b"not a zip file"):
+        (target / "arrays.npz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="damaged"):
+            co.Completion.load(target)

@@ -1,0 +1,77 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import colonnade as co
+
+from problems import hide, low_rank
+
+
+@pytest.fixture
+def known(rng):
+    L, R = low_rank(rng, 10, 8, 2)
+    return hide(rng, np.rint(L @ R * 10), 4, 5)[0]
+
+
+def frames_of(known):
+    columns = {f"c{j}": known[:, j] for j in range(known.shape[1])}
+    with_null = {name: [None if np.isnan(x) else float(x) for x in c] for name, c in columns.items()}
+    whole = pd.DataFrame(
+        {name: pd.array([None if x is None else int(x) for x in c], "Int64") for name, c in with_null.items()}
+    )
+    yield pd.DataFrame(columns)
+    yield whole
+    yield pd.DataFrame(with_null).convert_dtypes(dtype_backend="pyarrow")
+    yield pl.DataFrame(with_null)
+    yield pl.DataFrame(with_null).cast(pl.Int32)
+    yield pa.table(with_null)
+    yield pa.table({name: pa.array(c, pa.float64()).cast(pa.int16()) for name, c in with_null.items()})
+
+
+def test_frames_are_matrices(known):
+    expected = co.complete(known, rank=2).to_dense()
+    for frame in frames_of(known):
+        np.testing.assert_array_equal(co.complete(frame, rank=2).to_dense(), expected)
+
+
+def test_booleans_with_gaps():
+    frames = (
+        pd.DataFrame({"a": [True, False], "b": pd.array([True, None], "boolean")}),
+        pl.DataFrame({"a": [True, False], "b": [True, None]}),
+        pa.table({"a": [True, False], "b": [True, None]}),
+    )
+    for frame in frames:
+        o = co.observations.as_observations(frame)
+        assert o.values.tolist() == [1.0, 0.0, 1.0] and o.full_columns.tolist() == [0]
+
+
+def test_single_precision_is_kept():
+    for frame in (
+        pd.DataFrame({"a": [1, 2], "b": [1, np.nan]}, dtype=np.float32),
+        pl.DataFrame({"a": [1, 2], "b": [1, None]}, schema={"a": pl.Float32, "b": pl.Float32}),
+        pa.table({"a": pa.array([1, 2], pa.float32()), "b": pa.array([1, None], pa.float32())}),
+    ):
+        assert co.complete(frame).to_dense().dtype == np.float32
+
+
+def test_columns_that_are_not_numbers_are_named():
+    text, when = ["1.5", "x"], pd.to_datetime(["2020-01-01", "2020-01-02"])
+    for frame in (
+        pd.DataFrame({"a": [1, 2], "name": text, "when": when}),
+        pl.DataFrame({"a": [1, 2], "name": text, "when": list(when)}),
+        pa.table({"a": [1, 2], "name": text, "when": list(when)}),
+    ):
+        with pytest.raises(
+            TypeError, match=r"2 of 3 columns are not numeric: 'name' \(.*\), 'when' \(.*\); convert or drop"
+        ):
+            co.complete(frame)
+
+
+def test_repeated_names_and_empty_frames():
+    repeated = pd.DataFrame(np.arange(6.0).reshape(2, 3), columns=["x", "x", "y"])
+    np.testing.assert_array_equal(co.complete(repeated).to_dense(), repeated.to_numpy())
+    for frame in (pd.DataFrame(), pd.DataFrame({"a": []}, dtype=float), pl.DataFrame()):
+        with pytest.raises(ValueError, match="rows and"):
+            co.complete(frame)
