@@ -1,0 +1,122 @@
+"""The Nystrom-type CUR decomposition: some columns C, some rows R, and the pseudo-inverse of where they cross."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._arguments import as_count, as_generator
+from ..column_space import ColumnSpace
+from ..completion import Completion
+from ..observations import Observations, index_dtype, pointers_of
+from ..solve import Status
+from ..sources import as_source
+
+_BLOCK_CELLS = 4_000_000  # how much is read or multiplied at a time; the answer does not depend on it
+
+
+def nystrom(source, *, n_columns: int, n_rows: int, rank: int | None = None, random_state=None) -> Completion:
+    """Complete a matrix as M^ = C W+ R from c columns C, k rows R and their crossing W.
+
+    Columns and rows are drawn uniformly and without replacement. This is the baseline of Wan, Yi, Zhang (2018).
+    With W+ in full it is the recovery of Algorithm 1 at rank c when all columns are seen in the same k rows.
+
+    Parameters
+    ----------
+    source : Source, array or memory map of shape (m, n)
+    n_columns, n_rows : int
+        c and k.
+    rank : int, optional
+        r, at most c and k: W is cut to its top r singular triples before it is inverted. None inverts W in full.
+    random_state : None, int or numpy Generator
+
+    Returns
+    -------
+    Completion
+        Observed entries are kept as observed; ``basis @ coefficients`` is C W+ R.
+
+    Notes
+    -----
+    W+ is never formed. With the SVD W = P S Q', the answer is (C Q S^-1) (P'R), whose left factor is made orthonormal.
+    Singular values below ``rcond = max(c, k) * eps`` times the largest count as zero, eps that of the data's type.
+
+    References
+    ----------
+    P. Drineas, M. W. Mahoney, S. Muthukrishnan: Relative-error CUR matrix decompositions. SIAM Journal on Matrix
+    Analysis and Applications 30 (2008). There rows and columns are drawn by leverage; here uniformly.
+    """
+    source = as_source(source)
+    if rank is not None:
+        rank = as_count("rank", rank, 1, min(source.shape))
+    observations = observe_cross(source, n_columns=n_columns, n_rows=n_rows, random_state=random_state)
+    return complete_cross(observations, rank=rank)
+
+
+def observe_cross(source, *, n_columns: int, n_rows: int, random_state=None) -> Observations:
+    """Draw c columns to be read in full and k rows that are read in every other column; parameters as of `nystrom`."""
+    source = as_source(source)
+    m, n = source.shape
+    c = as_count("n_columns", n_columns, 1, n, ", the columns of the matrix")
+    k = as_count("n_rows", n_rows, 1, m, ", the rows of the matrix")
+    rng = as_generator(random_state)
+    full = np.sort(rng.choice(n, size=c, replace=False))
+    omega = np.sort(rng.choice(m, size=k, replace=False))
+    counts = np.full(n, k)
+    counts[full] = m
+    indptr = pointers_of(counts)
+    rows, values = np.empty(indptr[-1], index_dtype(m)), np.empty(indptr[-1], source.dtype)
+    for j in full:
+        at = slice(indptr[j], indptr[j + 1])
+        rows[at], values[at] = np.arange(m), source.columns([j])[:, 0]
+    for lo, hi in _runs_of_partial_columns(n, full, max(1, _BLOCK_CELLS // k)):
+        at = slice(indptr[lo], indptr[hi])
+        rows[at] = np.tile(omega, hi - lo)
+        values[at] = source.entries(np.tile(omega, hi - lo), np.repeat(np.arange(lo, hi), k))
+    return Observations((m, n), indptr, rows, values, None, full)
+
+
+def complete_cross(observations: Observations, *, rank: int | None = None) -> Completion:
+    """C W+ R from full columns and shared rows, as `observe_cross` draws them; `rank` as of `nystrom`."""
+    o = observations
+    (m, n), full = o.shape, o.full_columns
+    if rank is not None:
+        rank = as_count("rank", rank, 1, min(full.size, _shared_rows(o).size), ", the smaller side of the crossing W")
+    C, omega = o.full_matrix().astype(np.float64), _shared_rows(o)
+    P, S, Qt = np.linalg.svd(C[omega], full_matrices=False)
+    rcond = max(C[omega].shape) * np.finfo(o.values.dtype).eps
+    t = min(int((S > rcond * S[0]).sum()), rank or S.size)
+    # C W+ R = (C Q S^-1) (P'R) = U T (P'R), and U is turned so that its directions come in the order of C's energy
+    U, T = np.linalg.qr(C @ (Qt[:t].T / S[:t]))
+    turn, sizes, _ = np.linalg.svd(U.T @ C, full_matrices=False)
+    U, T = U @ turn[:, :t], turn[:, :t].T @ T
+    Z = np.empty((n, t), o.values.dtype)
+    Z[full] = (T @ (P[:, :t].T @ C[omega])).T
+    for lo, hi in _runs_of_partial_columns(n, full, max(1, _BLOCK_CELLS // omega.size)):
+        R = o.values[o.indptr[lo] : o.indptr[hi]].reshape(hi - lo, omega.size).astype(np.float64, copy=False)
+        Z[lo:hi] = (R @ P[:, :t]) @ T.T
+    status = np.full(n, Status.SOLVED, np.int8)
+    status[full] = Status.FULL
+    space = _space_of(U, sizes[:t], C, o.values.dtype)
+    return Completion(o, space, Z.T, status, choices={"method": "Nystrom", "rank": f"{t} directions"})
+
+
+def _space_of(U, sizes, C, dtype) -> ColumnSpace:
+    (m, c), t = C.shape, sizes.size
+    freedom = (m - t) * (c - t)
+    noise = np.linalg.norm(C - U @ (U.T @ C)) / np.sqrt(freedom) if freedom > 0 else np.nan
+    return ColumnSpace(np.ascontiguousarray(U, dtype=dtype), sizes, None, sizes**2 / c, float(noise))
+
+
+def _shared_rows(o: Observations) -> np.ndarray:
+    """The rows seen in every partial column; all rows if no column is partial."""
+    partial = o.partial_columns
+    j = partial[0] if partial.size else 0
+    return o.rows[o.indptr[j] : o.indptr[j + 1]].astype(np.int64)
+
+
+def _runs_of_partial_columns(n, full, step):
+    """The columns between the full ones as (start, stop), at most `step` at a time."""
+    start = 0
+    for j in [*full.tolist(), n]:
+        for lo in range(start, j, step):
+            yield lo, min(lo + step, j)
+        start = j + 1
