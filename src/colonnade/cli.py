@@ -43,6 +43,27 @@ def demo(out: Path, columns: int | None, share: float | None, seed: int, force: 
         click.echo(line)
 
 
+@cli.command()
+@click.argument("names", nargs=-1, required=True, type=click.Choice(["figure1", "figure2", "theory", "all"]))
+@click.option(
+    "--out", "-o", type=click.Path(path_type=Path), default="reproduction", show_default=True, help="Folder of results."
+)
+@click.option("--quick", is_flag=True, help="Small sizes that take seconds; the paper's take about 15 minutes.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run; the results are the same bytes.")
+@click.option("--force", is_flag=True, help="Replace results of other settings.")
+def reproduce(names: tuple[str, ...], out: Path, quick: bool, resume: bool, force: bool) -> None:
+    """Rerun the experiments of the paper and say whether its claims hold.
+
+    Example: colonnade reproduce all --quick --out reproduction
+    """
+    from . import experiments
+
+    verdicts = experiments.reproduce(names, out, quick=quick, resume=resume, force=force, progress=experiments.Lines())
+    for line in experiments.verdict_lines(verdicts):
+        click.echo(line)
+    click.echo(f"Tables, facts and figures are in {out}")
+
+
 def run() -> None:
     """The command line with its exit codes: 2 usage, 3 bad data, 5 files, 130 interrupted; an error is one line."""
     try:

@@ -7,6 +7,6 @@ An experiment is a module with `PAPER` and `QUICK` (its settings), `COLUMNS` (of
 
 from ._progress import Lines, Progress
 from ._run import NAMES, redraw, reproduce
-from ._verdicts import Verdict
+from ._verdicts import Verdict, verdict_lines
 
-__all__ = ["NAMES", "Lines", "Progress", "Verdict", "redraw", "reproduce"]
+__all__ = ["NAMES", "Lines", "Progress", "Verdict", "redraw", "reproduce", "verdict_lines"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from textwrap import wrap
 
 import numpy as np
 
@@ -67,3 +68,12 @@ def outcome_of_rate(successes: int, trials: int, promised: float) -> str:
     if low >= promised:
         return HOLDS
     return FAILS if high < promised else WITH_REMARKS
+
+
+def verdict_lines(verdicts: list[Verdict]) -> list[str]:
+    """The verdicts as text: a line for each claim, the evidence below it."""
+    lines = []
+    for verdict in verdicts:
+        lines.append(f"{verdict.outcome.upper():<19} {verdict.experiment}: {verdict.claim}")
+        lines += wrap(verdict.measured, 116, initial_indent="    ", subsequent_indent="    ")
+    return lines

@@ -27,7 +27,7 @@ PAPER = {
     "columns_while_s_is_searched": "2 r",
     "blas_threads": 1,
 }
-QUICK = {**PAPER, "sizes": [400, 600, 800, 1000], "ranks": [5, 10, 15, 20]}
+QUICK = {**PAPER, "sizes": [400, 700, 1000], "ranks": [5, 10, 20]}
 COLUMNS = ("searched", "n", "r", "d", "s", "trial", "coherence", "error", "recovered")
 PAPER_COHERENCE = (1.9049, 4.1616)
 _MATRIX, _SAMPLE = 10, 11  # the first word of the seeds
@@ -114,15 +114,14 @@ def _verdict_on_rank(searched: str, found: dict) -> Verdict:
     fits = {f"R2 against {name}": round(r_squared(x, value), 5) for name, x in shapes.items()}
     like_paper, squared, plain = fits.values()
     excess = (value - r).astype(int)
-    if like_paper <= squared or like_paper < 0.95:
-        outcome = FAILS
-    else:
-        outcome = HOLDS if like_paper >= plain else WITH_REMARKS
+    as_claimed = like_paper > squared and like_paper >= 0.95
+    told_apart = like_paper > plain + 0.01  # else r itself explains as much, and the logarithm is not shown
+    outcome = FAILS if not as_claimed else HOLDS if told_apart else WITH_REMARKS
     words = ", ".join(f"{fit:.4f} against {name}" for fit, name in zip(fits.values(), shapes))
     measured = (
-        f"R^2 {words}; {searched} is r + {excess.min()} to r + {excess.max()}, the number of draws for r distinct"
-        f" {'columns' if searched == 'd' else 'rows in every column'} and a few more: linear in r itself, and below"
-        " any multiple of r ln r that the theorem asks for"
+        f"R^2 {words}; {searched} is r + {excess.min()} to r + {excess.max()}, what it takes to draw r distinct"
+        f" {'columns' if searched == 'd' else 'rows in every column'}. The dependence is r plus a few; r ln r fits"
+        " because it is nearly a line in r over this range, and nothing shows that the logarithm is needed"
     )
     numbers = {**fits, "least excess over r": int(excess.min()), "largest excess over r": int(excess.max())}
     return Verdict("figure1", f"{searched} is linear in r ln r and not in r^2 ln r", outcome, measured, numbers)
@@ -134,9 +133,8 @@ def _verdict_on_size(searched: str, found: dict) -> Verdict:
     slope = 1000 * within_group_slope(n, value, r)
     spread = max(np.ptp(value[r == rank]) for rank in np.unique(r))
     outcome = HOLDS if spread <= 0.1 * value.max() else FAILS
-    measured = (
-        f"slope {slope:+.3f} per 1000 columns (each r with its own level), range over n at most {spread:.0f};"
-        " what there is falls with n, as repeated draws become rarer"
+    measured = f"slope {slope:+.3f} per 1000 columns (each r with its own level), range over n at most {spread:.0f}" + (
+        "; it falls a little with n, as repeated draws become rarer" if slope < 0 else ""
     )
     numbers = {"slope per 1000 columns": round(slope, 4), "largest range over n": int(spread)}
     return Verdict("figure1", f"{searched} is almost independent of n", outcome, measured, numbers)

@@ -38,7 +38,7 @@ PAPER = {
         {"check": "theorem2", "factors": "flat", "n": 3000, "r": 2, "delta": 0.2, "trials": 25, "epsilon": 1.0},
         {"check": "theorem2", "factors": "flat", "n": 3000, "r": 1, "delta": 0.2, "trials": 25, "epsilon": 0.5},
     ],
-    "search_trials": 40,
+    "search_trials": 50,
     "tolerance": 1e-8,
     "noise_std": 0.5,
     "blas_threads": 1,
@@ -46,12 +46,12 @@ PAPER = {
 QUICK = {
     **PAPER,
     "checks": [
-        {"check": "corollary1", "factors": "flat", "n": 500, "r": 3, "delta": 0.1, "trials": 40},
-        {"check": "theorem1", "factors": "flat", "n": 500, "r": 3, "delta": 0.1, "trials": 40},
-        {"check": "lemma2", "factors": "flat", "n": 500, "r": 3, "delta": 0.1, "trials": 40},
-        {"check": "theorem2", "factors": "flat", "n": 1000, "r": 1, "delta": 0.2, "trials": 20, "epsilon": 1.0},
+        {"check": "corollary1", "factors": "flat", "n": 300, "r": 2, "delta": 0.1, "trials": 40},
+        {"check": "theorem1", "factors": "flat", "n": 300, "r": 2, "delta": 0.1, "trials": 40},
+        {"check": "lemma2", "factors": "flat", "n": 300, "r": 2, "delta": 0.1, "trials": 40},
+        {"check": "theorem2", "factors": "flat", "n": 1000, "r": 1, "delta": 0.2, "trials": 18, "epsilon": 1.0},
     ],
-    "search_trials": 20,
+    "search_trials": 10,
     "noise_std": 0.25,
 }
 COLUMNS = ("check", "factors", "n", "r", "phase", "d", "s", "trial", "value", "bound", "holds")

@@ -76,20 +76,20 @@ def observe_cross(source, *, n_columns: int, n_rows: int, random_state=None) -> 
 
 def complete_cross(observations: Observations, *, rank: int | None = None) -> Completion:
     """C W+ R from full columns and shared rows, as `observe_cross` draws them; `rank` as of `nystrom`."""
-    o = observations
-    (m, n), full = o.shape, o.full_columns
+    o, n, full, omega = observations, observations.shape[1], observations.full_columns, _shared_rows(observations)
     if rank is not None:
-        rank = as_count("rank", rank, 1, min(full.size, _shared_rows(o).size), ", the smaller side of the crossing W")
-    C, omega = o.full_matrix().astype(np.float64), _shared_rows(o)
-    P, S, Qt = np.linalg.svd(C[omega], full_matrices=False)
-    rcond = max(C[omega].shape) * np.finfo(o.values.dtype).eps
-    t = min(int((S > rcond * S[0]).sum()), rank or S.size)
+        rank = as_count("rank", rank, 1, min(full.size, omega.size), ", the smaller side of the crossing W")
+    C = o.full_matrix().astype(np.float64)
+    W = C[omega]
+    P, S, Qt = np.linalg.svd(W, full_matrices=False)
+    floor = S[0] * max(W.shape) * np.finfo(o.values.dtype).eps
+    t = min(int((floor < S).sum()), rank or S.size)
     # C W+ R = (C Q S^-1) (P'R) = U T (P'R), and U is turned so that its directions come in the order of C's energy
     U, T = np.linalg.qr(C @ (Qt[:t].T / S[:t]))
     turn, sizes, _ = np.linalg.svd(U.T @ C, full_matrices=False)
     U, T = U @ turn[:, :t], turn[:, :t].T @ T
     Z = np.empty((n, t), o.values.dtype)
-    Z[full] = (T @ (P[:, :t].T @ C[omega])).T
+    Z[full] = (T @ (P[:, :t].T @ W)).T
     for lo, hi in _runs_of_partial_columns(n, full, max(1, _BLOCK_CELLS // omega.size)):
         R = o.values[o.indptr[lo] : o.indptr[hi]].reshape(hi - lo, omega.size).astype(np.float64, copy=False)
         Z[lo:hi] = (R @ P[:, :t]) @ T.T
