@@ -9,7 +9,6 @@ import pytest
 from colonnade import theory
 from colonnade.planning import _draws_for_distinct, gaussian_coherence, plan
 
-SEEDS = range(3)
 BIG, SMALL = 1e300, 1e-300
 
 
@@ -56,7 +55,6 @@ def test_coherence_takes_the_top_singular_vectors():
     assert theory.coherence(M, rank=3) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_coherence_of_factors_is_that_of_the_matrix(seed):
     L, R = gaussian_factors(np.random.default_rng(seed), 40, 25, 4)
     assert theory.coherence((L, R)) == pytest.approx(theory.coherence(L @ R, rank=4), rel=1e-12)
@@ -66,7 +64,6 @@ def test_coherence_of_factors_is_that_of_the_matrix(seed):
     assert theory.coherence(wide) == pytest.approx(theory.coherence((L, R)), rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_coherences_are_invariant(seed):
     rng = np.random.default_rng(seed)
     L, R = gaussian_factors(rng, 30, 20, 3)
@@ -118,7 +115,6 @@ def test_vector_coherence_by_hand():
         assert theory.vector_coherence(scale * np.array([1.0, -2.0, 0.0])) == pytest.approx(3 * 4 / 5)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("m, n, r", [(60, 60, 3), (200, 50, 10), (30, 30, 30)])
 def test_gaussian_coherence_is_typical(seed, m, n, r):
     rng = np.random.default_rng(seed)
@@ -160,7 +156,6 @@ def test_lemma2_by_hand():
     assert s == math.ceil(7 * 1.5 * 4 * math.log(4 * 300 / 0.2)) == 366
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_lemma2_holds(seed):
     rng = np.random.default_rng(seed)
     U = random_basis(rng, 150, 2)
@@ -251,7 +246,6 @@ def test_draws_for_distinct_are_enough_and_not_many_more(target, n, failure):
     assert fewer < target or waiting_time_tail(target, n, fewer) > failure
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_draws_for_distinct_with_uneven_probabilities(seed):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(40, 0.5)) + 1e-3
@@ -289,7 +283,6 @@ def test_plan_takes_probabilities_and_coherence():
         assert equal.practical.share == pytest.approx(uniform.practical.share, rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("m, n, r", [(200, 300, 5), (60, 40, 10), (300, 100, 1)])
 def test_practical_numbers_recover_gaussian_matrices(seed, m, n, r):
     rng = np.random.default_rng(seed)
@@ -305,7 +298,6 @@ def test_practical_numbers_recover_gaussian_matrices(seed, m, n, r):
     assert np.linalg.norm(M_hat - M) <= 1e-8 * np.linalg.norm(M)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_coherent_bases_ask_for_more_entries(seed):
     rng = np.random.default_rng(seed)
     m, n, r = 200, 100, 4
@@ -328,7 +320,6 @@ def test_plan_with_a_basis_is_reproducible():
     assert first == second and first.expected_error != other.expected_error
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_simulated_error_agrees_with_the_closed_form(seed):
     m, n, r, s = 400, 30, 4, 40
     U = random_basis(np.random.default_rng(seed), m, r)
@@ -341,7 +332,6 @@ def test_simulated_error_agrees_with_the_closed_form(seed):
     assert (simulated.error_source[:4], closed.error_source[:6]) == ("mean", "closed")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_noise_formula_is_the_error_of_least_squares(seed):
     rng = np.random.default_rng(seed)
     m, r, s, sigma = 150, 3, 30, 0.1
@@ -356,7 +346,6 @@ def test_noise_formula_is_the_error_of_least_squares(seed):
     assert answer.expected_error == pytest.approx(np.mean(errors), rel=0.25)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_noise_in_the_full_columns(seed):
     rng = np.random.default_rng(seed)
     m, n, r, sigma = 120, 60, 2, 1e-4
