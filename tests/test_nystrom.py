@@ -3,11 +3,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from problems import orthonormality
-
 from colonnade import Source, Status, complete
 from colonnade.methods import nystrom
 from colonnade.methods.nystrom import complete_cross, observe_cross
+
+from problems import orthonormality
 
 
 def low_rank(rng, m=60, n=50, r=4, noise=0.0):

@@ -161,9 +161,9 @@ def draw(table: list[dict], settings: dict):
     for axes_row, searched in zip(figure.subplots(2, 2), "ds"):
         found = smallest(table, settings, searched)
         for axes, x, label in zip(axes_row, (r * np.log(r), r**2 * np.log(r)), (r"$r\,\ln r$", r"$r^2\,\ln r$")):
-            for n, marker in zip(settings["sizes"], "osD^v"):
+            for n, marker, size in zip(settings["sizes"], "osD^v", (12, 10, 8, 6, 4)):  # lines often coincide
                 y = [found[n, rank] for rank in settings["ranks"]]
-                axes.plot(x, y, marker=marker, markersize=6, fillstyle="none", linewidth=1, label=f"n = {n}")
+                axes.plot(x, y, marker=marker, markersize=size, fillstyle="none", linewidth=1, label=f"n = {n}")
             axes.set(xlabel=label, ylabel=f"smallest ${searched}$", ylim=(0, None))
             axes.set_title(f"({next(letters)}) ${searched}$ against {label}", fontsize=11)
             axes.grid(alpha=0.3)

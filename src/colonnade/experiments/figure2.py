@@ -181,6 +181,8 @@ def draw(table: list[dict], settings: dict):
 
 
 def _draw_panel(axes, table, errors, r, sigma, alphas) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
     for (method, label), marker, dashes in zip(METHODS.items(), "osD", ("-", "--", ":")):
         mean, deviation = np.transpose([errors[r, sigma, alpha, method] for alpha in alphas])
         axes.errorbar(
@@ -189,5 +191,8 @@ def _draw_panel(axes, table, errors, r, sigma, alphas) -> None:
     best = np.mean([row["best_error"] for row in table if row["r"] == r and row["sigma"] == sigma])
     axes.axhline(best, color="black", linewidth=1, linestyle="-.", label=r"best rank $r$: $\|M - M_r\|_F$")
     axes.set(xlabel=r"$\alpha$", ylabel=r"$\|M - \hat{M}\|_F$", yscale="log")
-    axes.grid(alpha=0.3, which="both")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
