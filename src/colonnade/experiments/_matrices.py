@@ -15,6 +15,7 @@ from ..sources import Source
 
 SEED = 2018
 _GATHER = 4096  # entries of L R computed at a time: both gathered factors stay in the cache
+_DENSE = 9_000_000  # cells up to which M is formed to be read from
 _BLOCK_CELLS = 2_500_000  # of a dense matrix, at a time
 
 
@@ -25,7 +26,7 @@ def seed_of(*numbers: int) -> np.random.SeedSequence:
 
 @dataclass(frozen=True)
 class LowRank:
-    """M = L R of rank r, never formed.
+    """M = L R of rank r.
 
     Attributes
     ----------
@@ -42,7 +43,9 @@ class LowRank:
         return self.L.shape[0], self.Rt.shape[0]
 
     def source(self) -> Source:
-        """The entries of M on demand."""
+        """The entries of M: of a small one from the product, of a large one each on demand."""
+        if self.L.shape[0] * self.Rt.shape[0] <= _DENSE:
+            return Source((self.Rt @ self.L.T).T)
         return Source(self._entries, shape=self.shape)
 
     @cached_property

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from .._threads import in_threads
 from ..completion import algorithm1
 from ..methods.nystrom import complete_cross, observe_cross
 from ..sources import Source
@@ -25,14 +26,13 @@ PAPER = {
     "alphas": {"20": [1, 1.5, 2, 2.5, 3], "40": [1, 1.25, 1.5, 1.75, 2]},
     "sigmas": [0.1, 1],
     "trials": 10,
-    "blas_threads": 2,
+    "blas_threads": 1,
 }
 QUICK = {
     **PAPER,
     "size": 1000,
     "alphas": {"5": [1, 2, 3], "10": [1, 1.5, 2]},
     "trials": 3,
-    "blas_threads": 1,
 }
 COLUMNS = (
     *("r", "sigma", "alpha", "trial", "method", "columns", "rows"),
@@ -71,12 +71,15 @@ def run(unit: Unit, settings: dict) -> list[tuple]:
     C = gaussian(n, r, seed_of(_FACTORS, n, r, trial))
     M = noisy(C, _standard_noise(n, trial), sigma)
     best, mu = best_distance(M, C.L), column_coherence(M)
-    rows = []
-    for alpha in settings["alphas"][str(r)]:
+
+    def rows_of(alpha):
         seeds = [seed_of(first, n, r, trial, round(100 * alpha)) for first in (_SAMPLE, _CROSS)]
-        for method, *numbers in _errors(M, r, alpha, *map(np.random.default_rng, seeds)):
-            rows.append((r, sigma, alpha, trial, method, *numbers, best, mu))
-    return rows
+        errors = _errors(M, r, alpha, *map(np.random.default_rng, seeds))
+        return [(r, sigma, alpha, trial, method, *numbers, best, mu) for method, *numbers in errors]
+
+    # The values of a in threads of their own, the largest first, so that none is left alone at the end.
+    by_alpha = in_threads(rows_of, settings["alphas"][str(r)][::-1])
+    return [row for rows in by_alpha[::-1] for row in rows]
 
 
 def _errors(M, r, alpha, sample, cross):

@@ -30,15 +30,15 @@ from ._verdicts import Verdict, outcome_of_rate, rate_interval
 
 PAPER = {
     "checks": [
-        {"check": "corollary1", "factors": "gaussian", "n": 2000, "r": 5, "delta": 0.1, "trials": 100},
-        {"check": "corollary1", "factors": "flat", "n": 2000, "r": 10, "delta": 0.1, "trials": 100},
-        {"check": "theorem1", "factors": "gaussian", "n": 2000, "r": 5, "delta": 0.1, "trials": 100},
-        {"check": "lemma2", "factors": "gaussian", "n": 2000, "r": 5, "delta": 0.1, "trials": 100},
-        {"check": "lemma2", "factors": "flat", "n": 2000, "r": 10, "delta": 0.1, "trials": 100},
-        {"check": "theorem2", "factors": "flat", "n": 3000, "r": 2, "delta": 0.2, "trials": 25, "epsilon": 1.0},
-        {"check": "theorem2", "factors": "flat", "n": 3000, "r": 1, "delta": 0.2, "trials": 25, "epsilon": 0.5},
+        {"check": "corollary1", "factors": "gaussian", "n": 3000, "r": 5, "delta": 0.1, "trials": 40},
+        {"check": "corollary1", "factors": "flat", "n": 2000, "r": 10, "delta": 0.1, "trials": 60},
+        {"check": "theorem1", "factors": "gaussian", "n": 3000, "r": 5, "delta": 0.1, "trials": 40},
+        {"check": "lemma2", "factors": "gaussian", "n": 3000, "r": 5, "delta": 0.1, "trials": 60},
+        {"check": "lemma2", "factors": "flat", "n": 2000, "r": 10, "delta": 0.1, "trials": 60},
+        {"check": "theorem2", "factors": "flat", "n": 3000, "r": 2, "delta": 0.2, "trials": 18, "epsilon": 1.0},
+        {"check": "theorem2", "factors": "flat", "n": 3000, "r": 1, "delta": 0.2, "trials": 18, "epsilon": 0.5},
     ],
-    "search_trials": 50,
+    "search_trials": 20,
     "tolerance": 1e-8,
     "noise_std": 0.5,
     "blas_threads": 1,
