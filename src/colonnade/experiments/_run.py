@@ -91,7 +91,8 @@ def _run(experiment, results: Results, resume: bool, progress) -> list[Verdict]:
     verdicts = experiment.verdicts(results.table(), settings)
     run = _facts(clock.seconds, len(units) - len(todo)) if todo else results.stored().get("run", {})
     facts = {"finished": True, "seed": SEED, "verdicts": [verdict.as_dict() for verdict in verdicts], "run": run}
-    if hasattr(experiment, "draw"):
+    drawn = all(results.path(ending).exists() for ending in ("png", "svg"))
+    if hasattr(experiment, "draw") and (todo or not drawn):
         save_figure(experiment.draw(results.table(), settings), results)
     results.store(facts)
     progress(Progress(results.name, len(units), len(units), 0.0, None))

@@ -173,7 +173,8 @@ def draw(table: list[dict], settings: dict):
     """A panel for each r and sigma: mean and standard deviation of the error against a, and the best rank-r error."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 7), layout="constrained")
+    figure = Figure(figsize=(9, 7))
+    figure.subplots_adjust(left=0.08, right=0.98, bottom=0.08, top=0.95, wspace=0.22, hspace=0.32)
     errors = summary(table)
     letters = iter("abcd")
     for axes_row, (rank, alphas) in zip(figure.subplots(2, 2), settings["alphas"].items()):
