@@ -37,7 +37,8 @@ class Clock:
     """Time left, from the share of the estimated cost that is done in this run."""
 
     def __init__(self, costs: list[float]):
-        self._left, self._spent, self._start = sum(costs), 0.0, time.perf_counter()
+        self._left, self._spent = sum(costs), 0.0
+        self._start, self._processor_start = time.perf_counter(), time.process_time()
 
     def finish(self, cost: float) -> None:
         self._left -= cost
@@ -46,6 +47,10 @@ class Clock:
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self._start
+
+    @property
+    def processor_seconds(self) -> float:
+        return time.process_time() - self._processor_start
 
     def seconds_left(self) -> float | None:
         return self.seconds * max(self._left, 0.0) / self._spent if self._spent else None

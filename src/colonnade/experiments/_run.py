@@ -89,7 +89,7 @@ def _run(experiment, results: Results, resume: bool, progress) -> list[Verdict]:
         results.append(unit.key, rows)
         clock.finish(unit.cost)
     verdicts = experiment.verdicts(results.table(), settings)
-    run = _facts(clock.seconds, len(units) - len(todo)) if todo else results.stored().get("run", {})
+    run = _facts(clock, len(units) - len(todo)) if todo else results.stored().get("run", {})
     facts = {"finished": True, "seed": SEED, "verdicts": [verdict.as_dict() for verdict in verdicts], "run": run}
     drawn = all(results.path(ending).exists() for ending in ("png", "svg"))
     if hasattr(experiment, "draw") and (todo or not drawn):
@@ -111,10 +111,11 @@ def _checked_names(names) -> list[str]:
     return [name for name in NAMES if name in names or "all" in names]
 
 
-def _facts(seconds: float, resumed_units: int) -> dict:
+def _facts(clock: Clock, resumed_units: int) -> dict:
     """What was run on; the only part of the results that differs from run to run."""
     facts = {
-        "seconds": round(seconds, 1),
+        "seconds": round(clock.seconds, 1),
+        "processor_seconds": round(clock.processor_seconds, 1),
         "units_kept_from_before": resumed_units,
         "processor": platform.processor() or platform.machine(),
         "threads": default_threads(),

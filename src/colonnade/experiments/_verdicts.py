@@ -36,6 +36,22 @@ class Verdict:
         return asdict(self)
 
 
+def coherence_verdict(experiment: str, claim: str, by_rank: dict, reported: tuple[float, float]) -> Verdict:
+    """The range of a coherence, by rank and in all, beside the one that the paper reports.
+
+    A range that leaves the reported one by more than 15 % at an end is worth a remark: it is one of more matrices, or
+    of others.
+    """
+    ranges = {r: (min(values), max(values)) for r, values in by_rank.items()}
+    low, high = min(a for a, _ in ranges.values()), max(b for _, b in ranges.values())
+    inside = 0.85 * reported[0] <= low and high <= 1.15 * reported[1]
+    each = ", ".join(f"{a:.2f} to {b:.2f} at r = {r}" for r, (a, b) in ranges.items())
+    measured = (
+        f"{low:.4f} to {high:.4f} over all matrices drawn ({each}); the paper reports {reported[0]} to {reported[1]}"
+    )
+    return Verdict(experiment, claim, HOLDS if inside else WITH_REMARKS, measured, {"least": low, "largest": high})
+
+
 def r_squared(x, y) -> float:
     """The share of the variance of y that the best line in x explains."""
     x, y = np.asarray(x, float), np.asarray(y, float)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..completion import algorithm1
 from ._matrices import LowRank, gaussian, seed_of
-from ._verdicts import FAILS, HOLDS, WITH_REMARKS, Verdict, r_squared, within_group_slope
+from ._verdicts import FAILS, HOLDS, WITH_REMARKS, Verdict, coherence_verdict, r_squared, within_group_slope
 
 PAPER = {
     "sizes": [2000, 4000, 6000, 8000, 10000],
@@ -141,11 +141,10 @@ def _verdict_on_size(searched: str, found: dict) -> Verdict:
 
 
 def _verdict_on_coherence(table: list[dict]) -> Verdict:
-    mu = [row["coherence"] for row in table]
-    low, high = PAPER_COHERENCE
-    measured = f"{min(mu):.4f} to {max(mu):.4f} over all matrices drawn; the paper reports {low} to {high}"
-    outcome = HOLDS if 0.9 * low <= min(mu) and max(mu) <= 1.5 * high else WITH_REMARKS
-    return Verdict("figure1", "mu(r) varies little", outcome, measured, {"least": min(mu), "largest": max(mu)})
+    by_rank: dict[int, list] = {}
+    for row in table:
+        by_rank.setdefault(row["r"], []).append(row["coherence"])
+    return coherence_verdict("figure1", "mu(r) varies little", by_rank, PAPER_COHERENCE)
 
 
 # --------------------------------------------------------------------------------------------------- figure

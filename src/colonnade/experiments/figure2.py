@@ -19,7 +19,7 @@ from ..completion import algorithm1
 from ..methods.nystrom import complete_cross, observe_cross
 from ..sources import Source
 from ._matrices import best_distance, column_coherence, distance, gaussian, noise, noisy, seed_of
-from ._verdicts import FAILS, HOLDS, WITH_REMARKS, Verdict
+from ._verdicts import FAILS, HOLDS, WITH_REMARKS, Verdict, coherence_verdict
 
 PAPER = {
     "size": 10000,
@@ -159,11 +159,10 @@ def _verdict_on_best(table) -> Verdict:
 
 
 def _verdict_on_coherence(table) -> Verdict:
-    mu = [row["column_coherence"] for row in table]
-    low, high = PAPER_COHERENCE
-    measured = f"{min(mu):.4f} to {max(mu):.4f} over all matrices drawn; the paper reports {low} to {high}"
-    outcome = HOLDS if max(mu) <= 1.5 * high else WITH_REMARKS
-    return Verdict("figure2", "mu(M) is small", outcome, measured, {"least": min(mu), "largest": max(mu)})
+    by_rank: dict[int, list] = {}
+    for row in table:
+        by_rank.setdefault(row["r"], []).append(row["column_coherence"])
+    return coherence_verdict("figure2", "mu(M) is small", by_rank, PAPER_COHERENCE)
 
 
 # --------------------------------------------------------------------------------------------------- figure

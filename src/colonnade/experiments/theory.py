@@ -9,7 +9,7 @@ It is searched by bisection, as if success were monotone; the value one below th
   times as likely as the rarest (probabilities rise linearly).
 - lemma2: lambda_min(U_O'U_O) >= s / (2 m) in all n columns; only s.
 - theorem2: |M - M^|_F^2 <= |M - M_r|_F^2 + epsilon |M|_F^2, with noise of standard deviation 0.5 and the constants of
-  the proof. Gaussian factors would ask for more than the matrix at any size that fits a desk; random signs do not.
+  the proof. The factors are random signs: Gaussian ones are more coherent, and s would exceed m even at m = 10000.
 """
 
 from __future__ import annotations
