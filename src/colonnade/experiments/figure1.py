@@ -155,7 +155,7 @@ def draw(table: list[dict], settings: dict):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 7))
-    figure.subplots_adjust(left=0.08, right=0.98, bottom=0.08, top=0.95, wspace=0.22, hspace=0.32)
+    figure.subplots_adjust(left=0.1, right=0.98, bottom=0.08, top=0.95, wspace=0.28, hspace=0.32)
     r = np.array(settings["ranks"], float)
     letters = iter("abcd")
     for axes_row, searched in zip(figure.subplots(2, 2), "ds"):

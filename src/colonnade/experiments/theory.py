@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from .. import theory as bounds
+from .._threads import in_threads
 from ..column_space import fit_column_space
 from ..completion import algorithm1
 from ..observe import observe
@@ -94,7 +95,7 @@ def units(settings: dict) -> list[Unit]:
 def run(unit: Unit, settings: dict) -> list[tuple]:
     check, trial_of = unit.check, TRIALS[unit.check["check"]]
     if unit.phase == PRESCRIBED:
-        return [trial_of(unit, settings, k, None, None) for k in range(check["trials"])]
+        return in_threads(lambda k: trial_of(unit, settings, k, None, None), range(check["trials"]))
     prescribed = _prescribed(check, settings, 0)
     rows, low, high = [], check["r"] - 1, prescribed["ds".index(unit.phase)]  # r - 1 is never enough
     while high - low > 1:
@@ -223,7 +224,7 @@ def _matrix(check: dict, k: int) -> LowRank:
     return make(check["n"], check["r"], seed_of(_MATRIX, check["n"], check["r"], k))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _noisy_matrix(frozen, noise_std, k) -> tuple[np.ndarray, float]:
     """M and |M - M_r|_F."""
     check = dict(frozen)
