@@ -1,0 +1,233 @@
+"""What the two imputers share: the parameters of `complete`, the door, and the filling of gaps by predictions."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from ._arguments import as_count, is_auto
+from .completion import Completion, complete
+from .frames import is_frame, matrix_of_frame
+from .learn import learn
+from .observations import Observations
+from .solve import solve_columns
+from .sources import real_dtype
+
+_BLOCK_CELLS = 4_000_000  # how much is filled at a time
+
+
+class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """What the two have in common: the parameters of `complete`, and the door."""
+
+    def __init__(self, *, rank="auto", center="auto", shrinkage="auto", refine="auto", bounds=None, random_state=None):
+        self.rank = rank
+        self.center = center
+        self.shrinkage = shrinkage
+        self.refine = refine
+        self.bounds = bounds
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Learn from X.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+            NaN, NA, null and masked entries are unknown.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._learn(samples_of(self, X, reset=True))
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Learn from X and fill it: ``colonnade.complete`` of the same table.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        X_filled : array of shape (n_samples, n_features), or a frame if `set_output` says so
+        """
+        return self._learn(samples_of(self, X, reset=True))
+
+    def transform(self, X):
+        """Fill samples, those of the training or new ones; X itself is not changed.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_filled : array of shape (n_samples, n_features), or a frame if `set_output` says so
+            Known entries are as they were; what the data do not determine stays NaN.
+        """
+        check_is_fitted(self)
+        return self._without_gaps(np.array(samples_of(self, X, reset=False), order="C"))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _completion(self, observations: Observations, sizes: str) -> Completion:
+        """What `complete` makes of the training data; `sizes` names m and d in words."""
+        m, d = observations.shape[0], observations.full_columns.size
+        if not is_auto(self.rank):
+            as_count("rank", self.rank, 1, min(m, d), f", the smaller of {sizes.format(m, d)}")
+        settings = {name: getattr(self, name) for name in ("rank", "center", "shrinkage", "random_state")}
+        completion = complete(observations, refine=self.refine, bounds=self.bounds, **settings)
+        if completion.rank or observations.partial_columns.size:
+            return completion
+        # Nothing is to be filled now, so `complete` did not look for a space; new samples may need one.
+        lesson = learn(observations, **settings)
+        coefficients, _ = solve_columns(lesson.space, observations, penalty=lesson.penalty)
+        return replace(
+            completion,
+            space=lesson.space,
+            coefficients=coefficients,
+            noise_variance=lesson.noise_variance,
+            choices=lesson.choices,
+        )
+
+    def _keep(self, completion: Completion) -> None:
+        self.rank_ = completion.rank
+        self.noise_std_ = completion.noise_std
+        self.status_ = completion.status
+        self.choices_ = completion.choices
+        self._bounds = completion.bounds
+
+    def _without_gaps(self, samples) -> np.ndarray:
+        """The samples, shape (n_samples, n_features_in_), with their gaps filled in place."""
+        gappy = np.flatnonzero(np.isnan(samples).any(axis=1))
+        step = max(1, _BLOCK_CELLS // samples.shape[1])
+        for lo in range(0, gappy.size, step):
+            block = gappy[lo : lo + step]
+            samples[block] = self._filled(samples[block])
+        return samples
+
+    def _filled(self, samples) -> np.ndarray:
+        """Samples with gaps, shape (k, n_features_in_), and predictions in place of these."""
+        seen = ~np.isnan(samples)
+        with np.errstate(over="ignore", invalid="ignore"):
+            predicted = self._predicted(samples, seen)
+            if self._bounds is not None:
+                np.clip(predicted, *_in_range(self._bounds, predicted.dtype), out=predicted)
+            predicted = predicted.astype(samples.dtype, copy=False)
+        np.copyto(predicted, samples, where=seen)
+        return without_infinite(predicted)
+
+
+def _in_range(bounds, dtype) -> list[float]:
+    """Bounds that a number of this kind can reach."""
+    return np.clip(bounds, np.finfo(dtype).min, np.finfo(dtype).max, dtype=np.float64).tolist()
+
+
+def without_infinite(filled) -> np.ndarray:
+    """NaN in place of what left the range of floating-point numbers."""
+    filled = np.ascontiguousarray(filled)
+    filled[np.isinf(filled)] = np.nan
+    return filled
+
+
+def samples_of(estimator, X, *, reset: bool) -> np.ndarray:
+    """X as float32 or float64 of shape (n_samples, n_features); what is NaN, NA, null or masked becomes NaN.
+
+    Names and number of the features are learned by the estimator (`reset`) or compared with those it learned.
+    """
+    if sparse.issparse(X):
+        raise TypeError(
+            "sparse data are refused: scikit-learn takes an entry that is not stored for 0, and here it may be unseen;"
+            " use colonnade.complete(Observations.from_sparse(S)) if it is, X.toarray() if it is 0"
+        )
+    if is_frame(X):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        samples = check_array(matrix_of_frame(X), dtype=None, ensure_all_finite=False, estimator=estimator)
+    else:
+        samples = validate_data(estimator, _numbers_of(X), reset=reset, dtype=None, ensure_all_finite=False)
+    _refuse_infinite(samples)
+    return samples
+
+
+def _numbers_of(X) -> np.ndarray:
+    """An array of float32 or float64 from an array, a masked array or nested lists."""
+    try:
+        values = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"the data must be a table, and its rows have different lengths ({error})") from None
+    kind = values.dtype.kind
+    mask = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
+    if kind == "c":
+        raise ValueError(f"Complex data not supported: got {values.dtype}; take the real part or the modulus")
+    if kind in "OUS":
+        values = np.asarray(X, dtype=object)
+        values = _numbers_of_objects(values if mask is None else np.where(mask, None, values))
+    elif kind not in "fiub":
+        raise TypeError(_not_numbers(range(values.shape[-1] if values.ndim else 1), values.dtype))
+    with np.errstate(over="ignore"):
+        values = values.astype(real_dtype(values.dtype), copy=False)
+    return values if mask is None else np.where(mask, np.nan, values)
+
+
+def _numbers_of_objects(values) -> np.ndarray:
+    """float64 of an array of Python objects, all of which must be numbers, None or pandas' NA."""
+    flat = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
+    missing = np.array([[x is None or type(x).__name__ == "NAType" for x in row] for row in flat], bool)
+    known = np.array([[isinstance(x, (numbers.Real, np.bool_)) for x in row] for row in flat], bool)
+    wrong = np.argwhere(~(missing | known).reshape(flat.shape))
+    if wrong.size:
+        raise TypeError(_not_numbers(np.unique(wrong[:, 1]), type(flat[tuple(wrong[0])]).__name__))
+    return np.where(missing.reshape(flat.shape), np.nan, flat).astype(np.float64).reshape(values.shape)
+
+
+def _not_numbers(columns, kind) -> str:
+    shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
+    return (
+        "the argument must be a table of numbers, and a string such as '1.5' is not a number;"
+        f" columns {shown} hold {kind}: convert or drop them"
+    )
+
+
+def _refuse_infinite(samples) -> None:
+    bad = np.isinf(samples)
+    if bad.any():
+        row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise ValueError(
+            f"the entry at row {row}, column {column} is {samples[row, column]} ({int(bad.sum()):,} infinite in all);"
+            " use NaN for what is not known"
+        )
+
+
+def no_complete(samples, estimator_name: str) -> str:
+    """Why nothing can be learned, naming the sister class if the other side of the table is complete."""
+    seen = ~np.isnan(samples)
+    sides = {
+        "CompleteRowsImputer": ("row", "column", seen, "CompleteColumnsImputer"),
+        "CompleteColumnsImputer": ("column", "row", seen.T, "CompleteRowsImputer"),
+    }
+    own, other, known, sister = sides[estimator_name]
+    counts, across = known.sum(axis=1), np.flatnonzero(known.all(axis=0))
+    fullest = np.argsort(-counts, kind="stable")[:3]
+    named = ", ".join(f"{own} {i} with {counts[i]:,}" for i in fullest)
+    remedy = (
+        f"{across.size:,} of the {other}s are complete, so use {sister}"
+        if across.size
+        else f"measure some {own}s in full, or drop the {other}s that are hardly known"
+    )
+    return (
+        f"no {own} is known in all {known.shape[1]:,} {other}s, and {estimator_name} learns from such; the fullest are"
+        f" {named}: {remedy}"
+    )
