@@ -179,8 +179,9 @@ def test_repr_says_what_it_is(case):
 
 def test_choices_are_in_words(case):
     _, known, _ = case
-    choices = co.complete(known, rank=3).choices
+    choices = paper(known).choices
     assert choices["rank"] == "3 directions, 3 asked for" and choices["center"] == "none"
+    assert choices["shrinkage"] == "none, plain least squares"
 
 
 def test_save_and_load(case, tmp_path):

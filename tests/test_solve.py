@@ -158,7 +158,7 @@ def test_rows_that_do_not_determine_a_column(rng):
     assert status.tolist() == expected
     assert np.isnan(Z[:, [0, 1, 3, 4]]).all() and np.isfinite(Z[:, 2]).all()
     Z, status = co.solve_columns(space, o, penalty=np.full(r, 0.1))
-    assert np.isfinite(Z).all() and status.tolist() == [Status.SOLVED] * 3 + [Status.PRIOR] * 2
+    assert np.isfinite(Z).all() and status.tolist() == [Status.SOLVED] * 3 + [Status.PRIOR, Status.PRIOR_ONLY]
     assert (Z[:, 4] == 0).all()
 
 
@@ -234,4 +234,4 @@ assert_equal_answers(*ragged(np.random.default_rng(0), r=24, weights=True), pena
 def test_status_messages_end_in_a_remedy():
     for status in Status:
         assert ";" in status.message and status.message.split(";")[-1].strip()
-    assert [s for s in Status if s.is_filled] == [Status.FULL, Status.SOLVED, Status.PRIOR]
+    assert [s for s in Status if s.is_filled] == [Status.FULL, Status.SOLVED, Status.PRIOR, Status.PRIOR_ONLY]

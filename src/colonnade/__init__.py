@@ -13,6 +13,8 @@ from .sources import Source
 
 __all__ = [
     "ColumnSpace",
+    "CompleteColumnsImputer",
+    "CompleteRowsImputer",
     "Completion",
     "Observations",
     "Plan",
@@ -20,9 +22,25 @@ __all__ = [
     "Status",
     "algorithm1",
     "complete",
+    "experiments",
     "fit_column_space",
+    "methods",
     "observe",
     "plan",
     "solve_columns",
     "theory",
 ]
+
+_LATE = {"CompleteColumnsImputer": "estimators", "CompleteRowsImputer": "estimators"}
+_LATE_MODULES = "experiments", "methods"
+
+
+def __getattr__(name):
+    """What takes long to import is imported when it is first asked for."""
+    from importlib import import_module
+
+    if name in _LATE_MODULES:
+        return import_module(f".{name}", __name__)
+    if name in _LATE:
+        return getattr(import_module(f".{_LATE[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -69,7 +69,8 @@ def as_array(name: str, value, n_dims: int) -> np.ndarray:
 def as_orthonormal(name: str, value) -> np.ndarray:
     """A basis of shape (m, r) as float64, with orthonormal columns up to rounding."""
     U = as_array(name, value, 2)
-    error = np.abs(U.T @ U - np.eye(U.shape[1])).max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.abs(U.T @ U - np.eye(U.shape[1])).max()
     allowed = min(100 * U.shape[0] * eps_of(value), 0.01)
     if not error <= allowed:
         raise ValueError(
@@ -98,13 +99,13 @@ def as_probabilities(value, n_columns: int) -> np.ndarray:
     if not (p > 0).all():  # also where p is NaN
         j = int(np.flatnonzero(~(p > 0))[0])
         raise ValueError(f"probabilities must be positive; probabilities[{j}] is {p[j]}")
-    if not abs(p.sum() - 1) <= max(n_columns, 8) * max(eps_of(value), 1e-12):
+    if not abs(p.sum() - 1) <= min(max(n_columns, 8) * max(eps_of(value), 1e-12), 1e-3):
         raise ValueError(f"probabilities must sum to 1; they sum to {p.sum()!r}: divide them by their sum")
     return p / p.sum()
 
 
 def as_generator(random_state) -> np.random.Generator:
-    """A generator from None, an int, a SeedSequence or a Generator; never the global state."""
+    """A generator from None, an int, a SeedSequence, a Generator or a RandomState; never the global state."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.Generator(random_state._bit_generator)
     try:
@@ -116,13 +117,16 @@ def as_generator(random_state) -> np.random.Generator:
 
 
 def as_choice(name: str, value, allowed: tuple):
-    if not any(value is a or (isinstance(a, str) and value == a) for a in allowed):
+    if isinstance(value, np.bool_):
+        value = bool(value)
+    if not any(value is a or (isinstance(a, str) and isinstance(value, str) and value == a) for a in allowed):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
     return value
 
 
 def as_indices(name: str, value, length: int) -> np.ndarray:
     """Whole numbers in ``0..length-1`` as int64, of any shape; NaN, 3.7 and negative ones are refused."""
+    refuse_mask(name, value)
     index = np.asarray(value)
     if index.size == 0:
         return index.astype(np.int64)
@@ -130,7 +134,7 @@ def as_indices(name: str, value, length: int) -> np.ndarray:
         whole = np.isfinite(index) & (index == np.floor(index))
         if not whole.all():
             at = np.unravel_index(int(np.argmin(whole)), index.shape)
-            raise ValueError(f"{name} must be whole numbers; {name}[{_place(at)}] is {index[at]}")
+            raise ValueError(f"{name} must be whole numbers; {_element(name, at)} is {index[at]}")
     elif index.dtype.kind not in "iu":
         raise TypeError(f"{name} must be whole numbers; got {index.dtype}")
     inside = (index >= 0) & (index < length)
@@ -138,11 +142,21 @@ def as_indices(name: str, value, length: int) -> np.ndarray:
         at = np.unravel_index(int(np.argmin(inside)), index.shape)
         count = int(inside.size - inside.sum())
         raise IndexError(
-            f"{name} must lie in 0..{length - 1:,}; {name}[{_place(at)}] is {index[at]}"
+            f"{name} must lie in 0..{length - 1:,}; {_element(name, at)} is {index[at]}"
             + (f" ({count:,} such)" if count > 1 else "")
         )
     return index.astype(np.int64)
 
 
-def _place(at) -> str:
-    return ", ".join(str(int(k)) for k in at)
+def _element(name: str, at) -> str:
+    return f"{name}[{', '.join(str(int(k)) for k in at)}]" if len(at) else name
+
+
+def refuse_mask(name: str, value) -> None:
+    """A mask that would be lost must not be ignored."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries, which have no meaning here; fill or drop them")
+
+
+def is_auto(value) -> bool:
+    return isinstance(value, str) and value == "auto"

@@ -3,7 +3,8 @@
     (U_O' W U_O + Lambda) z = U_O' W (x_O - c_O)
 
 Per group of columns that share their rows O: gather the rows of U once, form and factor the matrix in one pass
-(`_tiles.py`), and substitute for each right-hand side. Where a pivot of the Cholesky factor shows a bad condition the
+(`_tiles.py`), and substitute for each right-hand side. Where the condition is not small, the answer is corrected by the
+residual of the rows themselves (the corrected seminormal equations, Bjorck 1987), and where that moves it too far the
 column is solved again by a Householder QR with pivoting, which also decides whether its rows determine it at all.
 With more directions than entries and a penalty on all of them, the smaller dual system is solved:
 
@@ -20,23 +21,31 @@ from numba import njit
 from ._tiles import LANES, TILE_VECTORS, backward, gather, head1, head2, head3, prefetch, tail1, tail2, tail3
 
 # The codes of solve.Status.
-SOLVED, PRIOR, NO_OBSERVATION, TOO_FEW, UNDETERMINED, OVERFLOW = 1, 2, 3, 4, 5, 6
+SOLVED, PRIOR, NO_OBSERVATION, TOO_FEW, UNDETERMINED, OVERFLOW, PRIOR_ONLY = 1, 2, 3, 4, 5, 6, 7
 
-# A pivot below this share of its diagonal entry: squaring has cost two of sixteen digits or more, so solve by QR.
-PIVOT_SHARE = 1e-2
+SMALL_PIVOT = 0.05  # a pivot below this share of its diagonal entry shows a bad condition, but not every one does
+FEW_DIRECTIONS, SAFE_PIVOT = 12, 0.5  # with so few directions, pivots above that show a good one
+WELL_CONDITIONED = 4.0  # up to this estimate of the condition squaring costs nothing worth mending
+LEAST_ROOT = 1e-5  # of a pivot beside the largest, for which a correction is tried
+MENDED = 1e-8  # a correction of more than this share of the answer: solve by QR
+LARGE = 1e290  # entries beyond this may overflow and are solved by QR, which scales them
 ROWS_AHEAD = 6  # of the gather that are asked for before their use
 
 _inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by kernels only; compiles faster
 
 
-def _compiled(**options):
-    """njit for this module: fused multiply-add, no lock of the interpreter, machine code kept on disk if it can be."""
+def _compiled(any_order=False, **options):
+    """njit for this module: fused multiply-add, no lock of the interpreter, machine code kept on disk if it can be.
+
+    `any_order` lets sums be taken in any order, hence by vectors; NaN and infinity keep their meaning.
+    """
+    options = {"nogil": True, "fastmath": {"contract", "reassoc"} if any_order else {"contract"}, **options}
 
     def decorate(function):
         try:
-            return njit(cache=True, nogil=True, fastmath={"contract"}, **options)(function)
+            return njit(cache=True, **options)(function)
         except RuntimeError:  # no folder for the cache can be written
-            return njit(nogil=True, fastmath={"contract"}, **options)(function)
+            return njit(**options)(function)
 
     return decorate
 
@@ -54,26 +63,29 @@ def _row_stride(width):
 
 
 @_compiled(**_inner)
-def _factor(X, s, R, T, stride, penalty, r, width, floor):
-    """Rows of R = upper Cholesky factor of X'X + diag(penalty), all columns up to width; 1 if every pivot is sound."""
+def _factor(X, s, R, T, stride, penalty, r, width, share):
+    """Rows of R = upper Cholesky factor of X'X + diag(penalty), all columns up to width.
+
+    True if every pivot is at least this share of its diagonal entry.
+    """
     sound = 1
     for j in range(0, r, LANES):
         vectors = (width - j) // LANES
         if vectors >= TILE_VECTORS:
-            sound &= head3(X, s, R, T, stride, penalty, j, j, r, PIVOT_SHARE, floor)
+            sound &= head3(X, s, R, T, stride, penalty, j, j, r, share)
         elif vectors == 2:
-            sound &= head2(X, s, R, T, stride, penalty, j, j, r, PIVOT_SHARE, floor)
+            sound &= head2(X, s, R, T, stride, penalty, j, j, r, share)
         else:
-            sound &= head1(X, s, R, T, stride, penalty, j, j, r, PIVOT_SHARE, floor)
+            sound &= head1(X, s, R, T, stride, penalty, j, j, r, share)
         for v in range(j + TILE_VECTORS * LANES, width, TILE_VECTORS * LANES):
             vectors = (width - v) // LANES
             if vectors >= TILE_VECTORS:
-                tail3(X, s, R, T, stride, penalty, j, v, r, PIVOT_SHARE, floor)
+                tail3(X, s, R, T, stride, penalty, j, v, r, share)
             elif vectors == 2:
-                tail2(X, s, R, T, stride, penalty, j, v, r, PIVOT_SHARE, floor)
+                tail2(X, s, R, T, stride, penalty, j, v, r, share)
             else:
-                tail1(X, s, R, T, stride, penalty, j, v, r, PIVOT_SHARE, floor)
-    return sound
+                tail1(X, s, R, T, stride, penalty, j, v, r, share)
+    return sound == 1
 
 
 @_compiled(**_inner)
@@ -88,6 +100,58 @@ def _substitute(R, T, stride, r, y, z):
 
 
 @_compiled(**_inner)
+def _scale_columns(B, norms):
+    """Bring the columns of B to norm 1."""
+    for q in range(B.shape[1]):
+        square = 0.0
+        for i in range(B.shape[0]):
+            square += B[i, q] * B[i, q]
+        norms[q] = np.sqrt(square)
+        for i in range(B.shape[0]):
+            B[i, q] = B[i, q] / norms[q] if norms[q] > 0 else 0.0
+
+
+@_compiled(**_inner)
+def _bring_largest_forward(B, j, order):
+    """Swap into place j the column with the largest norm below row j; that norm."""
+    best, best_square = j, -1.0
+    for q in range(j, B.shape[1]):
+        square = 0.0
+        for i in range(j, B.shape[0]):
+            square += B[i, q] * B[i, q]
+        if square > best_square:
+            best, best_square = q, square
+    order[j], order[best] = order[best], order[j]
+    for i in range(B.shape[0]):
+        B[i, j], B[i, best] = B[i, best], B[i, j]
+    return np.sqrt(best_square)
+
+
+@_compiled(**_inner)
+def _reflect(B, b, j, norm):
+    """Householder reflection of the columns after j and of b, its vector v in place of column j; the new diagonal.
+
+    By I - v v' / (norm |v_j|), with the sign of v_j that does not cancel.
+    """
+    k, r = B.shape
+    diagonal = -norm if B[j, j] > 0 else norm
+    B[j, j] -= diagonal
+    factor = 1.0 / (norm * abs(B[j, j]))
+    for q in range(j + 1, r):
+        product = 0.0
+        for i in range(j, k):
+            product += B[i, j] * B[i, q]
+        for i in range(j, k):
+            B[i, q] -= product * factor * B[i, j]
+    product = 0.0
+    for i in range(j, k):
+        product += B[i, j] * b[i]
+    for i in range(j, k):
+        b[i] -= product * factor * B[i, j]
+    return diagonal
+
+
+@_compiled(**_inner)
 def _solve_by_qr(B, b, floor, z):
     """Least squares by Householder QR with column pivoting; B (k x r) and b (k) are used up. Returns a code."""
     k, r = B.shape
@@ -96,67 +160,51 @@ def _solve_by_qr(B, b, floor, z):
         scale = max(scale, abs(b[i]))
     if not scale < np.inf:
         return OVERFLOW
-    order, diagonal = np.empty(r, np.int64), np.empty(r)
-    for j in range(r):
-        order[j] = j
     for i in range(k):
         b[i] = b[i] / scale if scale > 0 else 0.0
+    norms, diagonal, order = np.empty(r), np.empty(r), np.empty(r, np.int64)
+    _scale_columns(B, norms)
     for j in range(r):
-        best, best_norm = j, -1.0
-        for q in range(j, r):
-            norm = 0.0
-            for i in range(j, k):
-                norm += B[i, q] * B[i, q]
-            if norm > best_norm:
-                best, best_norm = q, norm
-        norm = np.sqrt(best_norm)
-        if j == 0:
-            floor = max(floor, norm * max(k, r) * 2.3e-16)
-        if not norm > floor:
+        order[j] = j
+    for j in range(r):
+        norm = _bring_largest_forward(B, j, order)
+        if not (norm > max(k, r) * 2.3e-16 and norm * norms[order[j]] > floor):
             return UNDETERMINED
-        order[j], order[best] = order[best], order[j]
-        for i in range(k):
-            B[i, j], B[i, best] = B[i, best], B[i, j]
-        # Reflect by I - v v' / (norm * |v_j|), with v in place of column j and the sign that does not cancel.
-        diagonal[j] = -norm if B[j, j] > 0 else norm
-        B[j, j] -= diagonal[j]
-        factor = 1.0 / (norm * abs(B[j, j]))
-        for q in range(j + 1, r):
-            product = 0.0
-            for i in range(j, k):
-                product += B[i, j] * B[i, q]
-            for i in range(j, k):
-                B[i, q] -= product * factor * B[i, j]
-        product = 0.0
-        for i in range(j, k):
-            product += B[i, j] * b[i]
-        for i in range(j, k):
-            b[i] -= product * factor * B[i, j]
+        diagonal[j] = _reflect(B, b, j, norm)
     finite = True
     for j in range(r - 1, -1, -1):
         value = b[j]
         for q in range(j + 1, r):
             value -= B[j, q] * b[q]
         b[j] = value / diagonal[j]
-        z[order[j]] = b[j] * scale
+        z[order[j]] = b[j] / norms[order[j]] * scale
         finite &= abs(z[order[j]]) < np.inf
     return SOLVED if finite else OVERFLOW
 
 
 @_compiled(**_inner)
-def _solve_stably(U, center, rows, values, weights, top, penalty, floor, z):
-    """One column by QR of sqrt(W) U_O with sqrt(Lambda) below it."""
-    s, r = rows.size, U.shape[1]
+def _put(factor, z, r, Z, column):
+    """Z[column] = factor * z; a factor of NaN says that there is no answer."""
+    for q in range(r):
+        Z[column, q] = factor * z[q]
+
+
+@_compiled(**_inner)
+def _solve_stably(U, center, indptr, rows, values, weights, top, penalty, floor, lo, s, done, z, Z, status, column):
+    """One column by QR of sqrt(W) U_O with sqrt(Lambda) below it; rows and weights stand from `lo` on."""
+    r, at = U.shape[1], indptr[column]
     B, b = np.zeros((s + r, r)), np.zeros(s + r)
     for k in range(s):
-        root = np.sqrt(weights[k] / top) if weights.size else 1.0
-        x = values[k] - center[rows[k]] if center.size else np.float64(values[k])
+        root = np.sqrt(weights[lo + k] / top) if weights.size else 1.0
+        x = np.float64(values[at + k]) - (np.float64(center[rows[lo + k]]) if center.size else 0.0)
         for q in range(r):
-            B[k, q] = root * U[rows[k], q]
+            B[k, q] = root * U[rows[lo + k], q]
         b[k] = root * x
     for q in range(r):
         B[s + q, q] = np.sqrt(penalty[q] / top)
-    return _solve_by_qr(B, b, floor, z)
+    code = _solve_by_qr(B, b, floor, z)
+    _put(1.0 if code == SOLVED else np.nan, z, r, Z, column)
+    status[column] = done if code == SOLVED else code
 
 
 @_compiled(**_inner)
@@ -178,12 +226,89 @@ def _gather_rows(U, rows, weights, top, lo, s, X, stride):
 
 @_compiled(**_inner)
 def _gather_values(center, rows, values, weights, top, lo, at, s, X, column):
-    """X[k, column] = sqrt(w_k / top) (x_k - c_k) for the values from `at` on; rows and weights stand from `lo` on."""
+    """X[k, column] = sqrt(w_k / top) (x_k - c_k) for the values from `at` on; rows and weights stand from `lo` on.
+
+    A column with an entry beyond `LARGE` becomes 0, lest it spoil its neighbours, and False is returned.
+    """
+    fine = True
     for k in range(s):
         x = np.float64(values[at + k])
         if center.size:
-            x -= center[rows[lo + k]]
+            x -= np.float64(center[rows[lo + k]])
+        fine &= abs(x) < LARGE
         X[k, column] = x * np.sqrt(weights[lo + k] / top) if weights.size else x
+    if not fine:
+        for k in range(s):
+            X[k, column] = 0.0
+    return fine
+
+
+@_compiled(**_inner)
+def _forward(R, T, r, x):
+    """x becomes y with R' y = x."""
+    for i in range(r):
+        x[i] *= T[i, LANES]
+        for q in range(i + 1, r):
+            x[q] -= R[i, q] * x[i]
+
+
+@_compiled(any_order=True, **_inner)
+def _is_well_conditioned(R, T, stride, r, sound, z, x):
+    """Whether squaring has cost nothing worth mending.
+
+    The pivots alone tell it of few directions: with all of them at least half of the diagonal, the smallest eigenvalue
+    of the scaled matrix is at least 2^-r / e. Of more, an estimate is needed: z = R^-1 v with v of mixed signs leans
+    towards the weakest direction, and |R^-T z| / |z| measures it; the unit is the largest pivot.
+    """
+    if not sound or r <= FEW_DIRECTIONS:
+        return sound
+    signs = np.uint64(0x9E3779B97F4A7C15)
+    for i in range(r):
+        R[i, stride - 1] = 1.0 if (signs >> np.uint64(i % 64)) & np.uint64(1) else -1.0
+    _substitute(R, T, stride, r, stride - 1, z)
+    before = after = 0.0
+    smallest = T[0, LANES]
+    for i in range(r):
+        x[i] = z[i]
+        before += z[i] * z[i]
+        smallest = min(smallest, T[i, LANES])
+    _forward(R, T, r, x)
+    for i in range(r):
+        after += x[i] * x[i]
+    return after <= WELL_CONDITIONED * WELL_CONDITIONED * smallest * smallest * before
+
+
+@_compiled(**_inner)
+def _can_be_corrected(T, r, floor):
+    """Whether no pivot is as small as rounding may make it where the rows determine nothing."""
+    smallest = largest = T[0, LANES]
+    for i in range(r):
+        smallest, largest = min(smallest, T[i, LANES]), max(largest, T[i, LANES])
+    # T holds 1 / sqrt(pivot)
+    return smallest > LEAST_ROOT * largest and largest * floor < 1
+
+
+@_compiled(any_order=True, **_inner)
+def _correct(X, s, R, T, stride, penalty, r, column, z, step):
+    """Add the correction (R'R)^-1 (X'(x - X z) - Lambda z) to z; False if it is too large to be one."""
+    for q in range(r):
+        step[q] = -penalty[q] * z[q]
+    for k in range(s):
+        residual = X[k, column]
+        for q in range(r):
+            residual -= X[k, q] * z[q]
+        for q in range(r):
+            step[q] += X[k, q] * residual
+    _forward(R, T, r, step)
+    for i in range(r):
+        R[i, column] = step[i]
+    _substitute(R, T, stride, r, column, step)
+    moved = size = 0.0
+    for q in range(r):
+        moved += step[q] * step[q]
+        size += z[q] * z[q]
+        z[q] += step[q]
+    return moved <= MENDED * MENDED * size
 
 
 @_compiled(**_inner)
@@ -196,25 +321,21 @@ def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X
         diagonal[k] = top / weights[lo + k] if weights.size else 1.0
         for q in range(r):
             X[q, k] = U[rows[lo + k], q] / np.sqrt(penalty[q] / top)
-    sound = _factor(X, r, R, T, stride, diagonal, s, _padded(s), 0.0)
+    sound = _factor(X, r, R, T, stride, diagonal, s, _padded(s), SMALL_PIVOT)
+    x = np.empty(s)
     for g in range(group.size):
         column = group[g]
         at = indptr[column]
-        x = np.empty(s)
         for k in range(s):
-            x[k] = values[at + k] - center[rows[lo + k]] if center.size else values[at + k]
-        for k in range(s):  # R' y = x, y in place of x and into a spare column of R
-            x[k] *= T[k, LANES]
-            for q in range(k + 1, s):
-                x[q] -= R[k, q] * x[k]
+            x[k] = np.float64(values[at + k]) - (np.float64(center[rows[lo + k]]) if center.size else 0.0)
+        _forward(R, T, s, x)
+        for k in range(s):
             R[k, stride - 1] = x[k]
         finite = _substitute(R, T, stride, s, stride - 1, z)
         if not (sound and finite):
-            code = _solve_stably(
-                U, center, rows[lo : lo + s], values[at : at + s], weights[lo : lo + s], top, penalty, 0.0, z
+            _solve_stably(
+                U, center, indptr, rows, values, weights, top, penalty, 0.0, lo, s, PRIOR, z, Z, status, column
             )
-            _put(1.0 if code == SOLVED else np.nan, z, r, Z, column)
-            status[column] = PRIOR if code == SOLVED else code
             continue
         for q in range(r):
             total = 0.0
@@ -225,10 +346,33 @@ def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X
 
 
 @_compiled(**_inner)
-def _put(factor, z, r, Z, column):
-    """Z[column] = factor * z; a factor of NaN says that there is no answer."""
+def _solve_primal(
+    U, center, indptr, rows, values, weights, top, penalty, group, floor, X, R, T, stride, diagonal, z, step, Z, status
+):
+    """The r x r system, factored once for all columns of a group."""
+    r = U.shape[1]
+    lo = indptr[group[0]]
+    s = indptr[group[0] + 1] - lo
+    _gather_rows(U, rows, weights, top, lo, s, X, stride)
+    done = SOLVED if s >= r else PRIOR
+    for k in range(group.size):
+        fine = _gather_values(center, rows, values, weights, top, lo, indptr[group[k]], s, X, r + k)
+        status[group[k]] = done if fine else OVERFLOW
     for q in range(r):
-        Z[column, q] = factor * z[q]
+        diagonal[q] = penalty[q] / top
+    share = SAFE_PIVOT if r <= FEW_DIRECTIONS else SMALL_PIVOT
+    sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + group.size), share)
+    easy = _is_well_conditioned(R, T, stride, r, sound, z, step)
+    usable = _can_be_corrected(T, r, floor)
+    for k in range(group.size):
+        column = group[k]
+        good = usable and status[column] == done and _substitute(R, T, stride, r, r + k, z)
+        if good and (easy or _correct(X, s, R, T, stride, diagonal, r, r + k, z, step)):
+            _put(1.0, z, r, Z, column)
+        else:
+            _solve_stably(
+                U, center, indptr, rows, values, weights, top, penalty, floor, lo, s, done, z, Z, status, column
+            )
 
 
 @_compiled(**_inner)
@@ -256,27 +400,30 @@ def solve_groups(
     n_penalised = 0
     for q in range(r):
         n_penalised += penalty[q] > 0
-    every_direction_penalised = n_penalised == r
-    stride = _row_stride(max(_padded(r + c_max), _padded(min(s_max, r)) + 1))
-    X = np.zeros((max(s_max, r), stride))
-    R = np.zeros((_padded(r), stride))
-    T = np.zeros((_padded(r), 2 * LANES))
-    z, diagonal = np.zeros(_padded(r)), np.zeros(_padded(r))
+    stride = _row_stride(max(_padded(r + c_max), _padded(min(s_max, r))) + 1)  # one spare column
+    X, R, T = np.zeros((max(s_max, r), stride)), np.zeros((_padded(r), stride)), np.zeros((_padded(r), 2 * LANES))
+    z, step, diagonal = np.zeros(_padded(r)), np.zeros(_padded(r)), np.zeros(_padded(r))
+    floor = 0.0 if n_penalised == r else unit_floor
     for g in range(start, stop):
-        first, size = bounds[g], bounds[g + 1] - bounds[g]
-        lo = indptr[members[first]]
-        s = indptr[members[first] + 1] - lo
+        group = members[bounds[g] : bounds[g + 1]]
+        lo = indptr[group[0]]
+        s = indptr[group[0] + 1] - lo
         if s == 0 or (s < r and n_penalised == 0):
-            code = TOO_FEW if s else PRIOR if every_direction_penalised else NO_OBSERVATION
-            for k in range(first, first + size):
-                status[members[k]] = code
-                _put(0.0 if code == PRIOR else np.nan, z, r, Z, members[k])
+            code = TOO_FEW if s else PRIOR_ONLY if n_penalised == r else NO_OBSERVATION
+            for k in range(group.size):
+                status[group[k]] = code
+                for q in range(r):
+                    Z[group[k], q] = 0.0 if code == PRIOR_ONLY else np.nan
             continue
         top = np.float64(weights[lo]) if weights.size else 1.0
         for k in range(lo, lo + s if weights.size else lo):
             top = max(top, np.float64(weights[k]))
-        if s < r and every_direction_penalised:
+        if s < r and n_penalised == r:
             _solve_dual(
+                U, center, indptr, rows, values, weights, top, penalty, group, X, R, T, stride, diagonal, z, Z, status
+            )
+        else:
+            _solve_primal(
                 U,
                 center,
                 indptr,
@@ -285,46 +432,18 @@ def solve_groups(
                 weights,
                 top,
                 penalty,
-                members[first : first + size],
+                group,
+                floor,
                 X,
                 R,
                 T,
                 stride,
                 diagonal,
                 z,
+                step,
                 Z,
                 status,
             )
-            continue
-        _gather_rows(U, rows, weights, top, lo, s, X, stride)
-        for k in range(size):
-            _gather_values(center, rows, values, weights, top, lo, indptr[members[first + k]], s, X, r + k)
-        for q in range(r):
-            diagonal[q] = penalty[q] / top
-        floor = 0.0 if every_direction_penalised else unit_floor
-        sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + size), floor * floor)
-        done = SOLVED if s >= r else PRIOR
-        for k in range(size):
-            column = members[first + k]
-            if sound and _substitute(R, T, stride, r, r + k, z):
-                _put(1.0, z, r, Z, column)
-                status[column] = done
-                continue
-            at = indptr[column]
-            status[column] = _solve_stably(
-                U,
-                center,
-                rows[lo : lo + s],
-                values[at : at + s],
-                weights[lo : lo + s],
-                top,
-                penalty,
-                floor,
-                z,
-            )
-            _put(1.0 if status[column] == SOLVED else np.nan, z, r, Z, column)
-            if status[column] == SOLVED:
-                status[column] = done
 
 
 @_compiled()

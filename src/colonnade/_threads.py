@@ -35,7 +35,7 @@ def in_threads(
             try:
                 results[k] = work(pieces[k])
                 if report is not None and todo:
-                    report(total - len(todo), total)
+                    report(total - len(todo), total)  # begun, not all of them finished
             except BaseException as failure:
                 failures.append(failure)
 
@@ -44,11 +44,28 @@ def in_threads(
     ]
     for helper in helpers:
         helper.start()
-    drain(progress)
-    for helper in helpers:
-        helper.join()
+    try:
+        drain(progress)
+    finally:  # also after an interrupt nothing goes on behind the caller's back
+        if failures:
+            todo.clear()
+        _join(helpers, todo)
     if failures:
         raise failures[0]
     if progress is not None:
         progress(total, total)
     return results
+
+
+def _join(helpers, todo) -> None:
+    """Wait for all; an interrupt meanwhile stops them at their next piece and is raised when they have."""
+    interrupt = None
+    for helper in helpers:
+        while helper.is_alive():
+            try:
+                helper.join()
+            except BaseException as failure:
+                interrupt = failure
+                todo.clear()
+    if interrupt is not None:
+        raise interrupt

@@ -14,7 +14,8 @@ Each function is a numba intrinsic on C-contiguous float64 buffers:
 - ``prefetch(U, i, r)``: asks for row i of U ahead of its use.
 
 Every number is the same sum in the same order whatever tile it falls into, so that a column solved alone and the
-same column solved in a group of thousands agree to the last bit.
+same column solved in a group of thousands agree to the last bit. All numbers in the buffers must be finite: what
+stands beyond column r is multiplied by zero.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class _Emitter:
     """A few words on top of llvmlite's builder; `b` is the builder itself."""
 
     def __init__(self, context, builder, signature, args):
+        assert all(kind.layout == "C" for kind in signature.args if isinstance(kind, types.Array))
         self.b = builder
         self.args = [
             context.make_array(kind)(context, builder, arg).data if isinstance(kind, types.Array) else arg
@@ -153,7 +155,7 @@ def _eliminate(e, tile, i, multipliers):
             tile[k * n_vectors + t] = e.minus_product(tile[k * n_vectors + t], factor, tile[i * n_vectors + t])
 
 
-def _factor_diagonal(e, tile, diagonal, j, r, steps, tolerance, floor):
+def _factor_diagonal(e, tile, diagonal, j, r, steps, share):
     """Eliminate within a head tile; returns the scale of every row and whether all pivots are large enough.
 
     The pivots p_i follow one another through a division only; their square roots are taken together at the end.
@@ -163,7 +165,7 @@ def _factor_diagonal(e, tile, diagonal, j, r, steps, tolerance, floor):
     for i in range(LANES):
         row = tile[i * n_vectors]
         pivot = e.lane(row, i)
-        least = b.fadd(b.fmul(tolerance, diagonal[i]), floor)
+        least = b.fmul(share, diagonal[i])
         beyond = b.icmp_signed(">=", e.plus(j, i), r)
         sound = b.and_(sound, b.or_(b.fcmp_ordered(">", pivot, least), beyond))
         inverse = b.fdiv(_F64(1.0), pivot)
@@ -178,7 +180,7 @@ def _factor_diagonal(e, tile, diagonal, j, r, steps, tolerance, floor):
 def _make_tile(n_vectors: int, is_head: bool):
     def emit(context, builder, signature, args):
         e = _Emitter(context, builder, signature, args)
-        X, s, R, T, stride, penalty, j, v, r, tolerance, floor = e.args
+        X, s, R, T, stride, penalty, j, v, r, share = e.args
         b = builder
         tile = [ir.Constant(_VECTOR, [0.0] * LANES)] * (LANES * n_vectors)
         if is_head:
@@ -190,7 +192,7 @@ def _make_tile(n_vectors: int, is_head: bool):
         # T[j + i] remembers step i for the tail tiles: LANES multipliers, then 1 / sqrt(pivot) LANES times.
         steps = [e.at(T, b.mul(e.plus(j, i), _I64(2 * LANES))) for i in range(LANES)]
         if is_head:
-            scales, sound = _factor_diagonal(e, tile, diagonal, j, r, steps, tolerance, floor)
+            scales, sound = _factor_diagonal(e, tile, diagonal, j, r, steps, share)
             for step, scale in zip(steps, scales):
                 e.store(scale, e.at(step, LANES))
         else:
@@ -205,9 +207,9 @@ def _make_tile(n_vectors: int, is_head: bool):
         return b.zext(sound, _I64)
 
     @intrinsic
-    def tile(typing, X, s, R, T, stride, penalty, j, v, r, tolerance, floor):
+    def tile(typing, X, s, R, T, stride, penalty, j, v, r, share):
         whole, real = types.int64, types.float64
-        return whole(X, whole, R, T, whole, penalty, whole, whole, whole, real, real), emit
+        return whole(X, whole, R, T, whole, penalty, whole, whole, whole, real), emit
 
     return tile
 

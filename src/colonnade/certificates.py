@@ -9,11 +9,13 @@ from .solve import Status
 _BLOCK_CELLS = 4_000_000
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
 OFF = 5.0  # a residual this many times the noise is not noise
+POOR = 0.5  # a residual of this share of the entries themselves explains little
 
 _VERDICTS = {
     Status.FULL: "observed in full",
     Status.SOLVED: "recovered",
     Status.PRIOR: "prior decides",
+    Status.PRIOR_ONLY: "prior alone",
     Status.NO_OBSERVATION: "no observation",
     Status.TOO_FEW: "too few entries",
     Status.UNDETERMINED: "not determined",
@@ -33,9 +35,11 @@ def certify(completion) -> np.recarray:
             Lemma 2 of the paper promises at least 1/2 for enough rows
         condition : largest over smallest singular value of sqrt(W) U_O
         residual : sqrt(sum of squared residuals / degrees of freedom) at the observed rows; NaN with none to spare
-        verdict : "recovered"; "weakly determined" where noise may grow more than tenfold; "unchecked" where no entry is
-            left to test the fit; "off the column space" where the residual is far above the noise of the full columns;
-            or what the status says
+        verdict : "recovered", to rounding or to the noise that the full columns show; "approximate" where there is a
+            residual and the full columns cannot tell their noise; "weakly determined" where noise may grow more than
+            tenfold; "unchecked" where no entry is left to test the fit; "poor fit" where the residual is half of the
+            entries or more; "off the column space" where it is far above the noise of the full columns; or what the
+            status says
     """
     n = completion.shape[1]
     kinds = [
@@ -69,7 +73,9 @@ def _measure(completion, columns, s, table, sizes) -> None:
     at = o.indptr[columns][:, None] + np.arange(s)
     rows, x = o.rows[at], o.values[at].astype(np.float64)
     weights = np.ones(at.shape) if o.weights is None else o.weights[at].astype(np.float64)
-    share = weights / weights.sum(axis=1, keepdims=True)
+    weights[np.isin(columns, o.full_columns)] = 1.0
+    share = weights / weights.max(axis=1, keepdims=True)  # first by the largest: the sum may overflow
+    share /= share.sum(axis=1, keepdims=True)
     if completion.center is not None:
         x = x - completion.center[rows]
     U = completion.basis[rows].astype(np.float64)
@@ -78,11 +84,23 @@ def _measure(completion, columns, s, table, sizes) -> None:
         unit = np.abs(x).max(axis=1, initial=0)
         unit[unit == 0] = 1.0
         sizes[columns] = unit * np.sqrt((share * (x / unit[:, None]) ** 2).sum(axis=1))
-        if s > r:
-            relative = (share * (residual / unit[:, None]) ** 2).sum(axis=1)
-            table.residual[columns] = unit * np.sqrt(relative * s / (s - r))
+        freedom = s - _spent(U, weights, completion.penalty)
+        free = freedom > (0.01 if completion.noise_variance else 0)
+        relative = (share * (residual / unit[:, None]) ** 2).sum(axis=1)
+        table.residual[columns[free]] = unit[free] * np.sqrt(relative[free] * s / freedom[free])
     if 0 < r <= s:
         table.smallest_eigenvalue[columns], table.condition[columns] = _spectrum(U, share, m)
+
+
+def _spent(U, weights, penalty) -> np.ndarray:
+    """Degrees of freedom that the coefficients take: tr(G (G + Lambda)^-1) with G = U_O' W U_O; r without a penalty."""
+    k, s, r = U.shape
+    if not penalty.any():
+        return np.full(k, r)
+    B = np.sqrt(weights)[:, :, None] * U / np.sqrt(np.maximum(penalty, 1e-300))
+    small = np.matmul(B, B.transpose(0, 2, 1)) if s < r else np.matmul(B.transpose(0, 2, 1), B)
+    values = np.maximum(np.linalg.eigvalsh(small), 0)
+    return (values / (1 + values)).sum(axis=1)
 
 
 def _spectrum(U, share, m):
@@ -102,20 +120,28 @@ def _spectrum(U, share, m):
 def _verdicts(completion, table, sizes) -> np.ndarray:
     words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
     verdict = words[completion.status]
-    solved = completion.status == Status.SOLVED
-    eps = float(np.finfo(completion.basis.dtype).eps)
-    noise = completion.noise_std
-    if not np.isfinite(noise):  # the full columns cannot tell; the typical residual of the others may
-        known = table.residual[solved & np.isfinite(table.residual)]
-        noise = float(np.median(known)) if known.size else 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Rounding: of the entries themselves, and of the basis, whose error meets the coefficients.
-        values = completion.space.singular_values
-        blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
-        lengths = np.sqrt((completion.coefficients.astype(np.float64) ** 2).sum(axis=0))
-        rounding = 100 * eps * (sizes + blur * lengths)
-        off = solved & (table.residual > OFF * noise + rounding)
-    verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
-    verdict[solved & np.isnan(table.residual)] = "unchecked"
-    verdict[off] = "off the column space"
+    solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
+    rounding, noise = _rounding(completion, sizes), completion.noise_std
+    residual = table.residual
+    with np.errstate(invalid="ignore"):
+        if np.isfinite(noise):
+            unexplained = solved & (residual > OFF * noise + rounding)
+        else:
+            unexplained = np.zeros(solved.size, bool)
+            verdict[solved & (residual > rounding)] = "approximate"
+        poor = solved & (residual > POOR * sizes + rounding)
+        verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
+    verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
+    verdict[poor] = "poor fit"
+    verdict[unexplained] = "off the column space"
     return verdict
+
+
+def _rounding(completion, sizes) -> np.ndarray:
+    """Residuals up to here may be rounding: of the entries, and of the basis, whose error meets the coefficients."""
+    eps = float(np.finfo(completion.basis.dtype).eps)
+    values = completion.space.singular_values
+    blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt((completion.coefficients.astype(np.float64) ** 2).sum(axis=0))
+        return 100 * eps * (sizes + blur * lengths)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 from threadpoolctl import threadpool_limits
 
-from ._arguments import as_count
+from ._arguments import as_choice, as_count, refuse_mask
 from ._threads import in_threads
 from .observations import Observations
 
@@ -71,17 +71,16 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     """
     if rank is not None:
         rank = as_count("rank", rank, 1)
+    center = as_choice("center", center, (True, False))
     A = _FullColumns(data, center)
     m, d = A.shape
     few = rank is not None and 4 * (rank + _EXTRA) <= min(m, d)
     found = _top_directions(A, rank) if d >= _WIDE and few else None
     if found is None:
         found = _by_row_blocks(A, rank) if m >= _TALL and m >= 4 * d else _by_qr(A, rank)
-    U, relative = found
+    U, relative, left = found
     U = _fix_signs(U).astype(A.dtype, copy=False)
-    left = max(A.energy - float(relative @ relative), 0.0)
     freedom = (m - relative.size) * (A.n_independent - relative.size)
-    left = left if left > 4 * d * np.finfo(np.float64).eps * A.energy else 0.0  # not to be told from rounding
     with np.errstate(over="ignore"):
         singular_values = relative * A.unit
         variances = singular_values**2 / A.population
@@ -99,6 +98,7 @@ class _FullColumns:
             self._read = lambda lo, hi: np.column_stack([data.values[at + lo : at + hi] for at in starts])
             dtype, scales = data.values.dtype, data.full_scales
         else:
+            refuse_mask("A", data)
             array = np.asarray(data)
             if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "fiub":
                 raise ValueError(f"A must be a matrix of real numbers; got {array.dtype} of shape {array.shape}")
@@ -123,7 +123,8 @@ class _FullColumns:
         return [(lo, min(lo + step, self.shape[0])) for lo in range(0, self.shape[0], step)]
 
     def _row_means(self):
-        parts = in_threads(lambda at: (self._read(*at) / self.shape[1]).sum(axis=1), self.blocks())
+        # Divided before it is summed: a mean exists where a sum overflows.
+        parts = in_threads(lambda at: (self._read(*at) / np.float64(self.shape[1])).sum(axis=1), self.blocks())
         return np.concatenate(parts).astype(self.dtype)
 
     def _raw(self, lo, hi):
@@ -133,6 +134,9 @@ class _FullColumns:
     def _measure(self, scales):
         """Norms of the columns, without overflow or underflow of their squares."""
         largest = np.max(in_threads(lambda at: _largest(self._raw(*at)), self.blocks()), axis=0)
+        self._uncentered = 0.0
+        if self.center is not None:
+            self._uncentered = np.max(in_threads(lambda at: _largest(self._read(*at)), self.blocks()), axis=0)
         if not np.isfinite(largest).all():
             raise ValueError("A must be finite; use NaN only for entries of columns that are not full")
         self.unit = float(largest.max()) or 1.0
@@ -141,8 +145,8 @@ class _FullColumns:
         squares = np.sum(in_threads(lambda at: _squares(self._raw(*at) * self._shrink), self.blocks()), axis=0)
         norms = np.sqrt(squares)
         self.norms = norms * (1 / self._shrink / self.unit) * scales
-        # What is rounding noise beside the largest column counts as zero.
-        zero = self.norms <= 8 * self.eps * self.norms.max()
+        # A column that the center takes away but for rounding counts as zero; a small one is a measurement like others.
+        zero = largest <= 8 * self.eps * self._uncentered
         self.norms[zero] = 0.0
         self._factors = np.where(zero, 0.0, 1 / np.where(zero, 1.0, norms))
         self.energy = float(self.norms @ self.norms)
@@ -175,9 +179,9 @@ def _squares(block):
 
 
 def _directions_of(R, A: _FullColumns, rank):
-    """W and singular values such that Q W are the wanted directions of A = Q R diag(norms)."""
+    """W and singular values such that Q W are the wanted directions of A = Q R diag(norms); and the energy left out."""
     if not A.norms.any():
-        return np.zeros((R.shape[0], 0)), np.zeros(0)
+        return np.zeros((R.shape[0], 0)), np.zeros(0), 0.0
     scaled = R * A.norms
     if A.spread > 10:
         span, values, _ = _svd(R)
@@ -185,11 +189,16 @@ def _directions_of(R, A: _FullColumns, rank):
         if rank is None or there <= rank:
             # All of it is wanted: the span comes from the equal norms, its order from A.
             span = span[:, :there]
-            turn, values, _ = _svd(span.T @ scaled)
-            return span @ turn, values[:there]
+            inside = span.T @ scaled
+            turn, values, _ = _svd(inside)
+            return span @ turn, values[:there], _energy(scaled - span @ inside)
     W, values, _ = _svd(scaled)
     r = A.rank_of(values) if rank is None else min(rank, A.rank_of(values))
-    return W[:, :r], values[:r]
+    return W[:, :r], values[:r], _energy(values[r:])
+
+
+def _energy(values) -> float:
+    return float(np.sum(values**2))
 
 
 def _svd(matrix):
@@ -205,8 +214,8 @@ def _by_qr(A: _FullColumns, rank):
     if m <= d:
         return _directions_of(B, A, rank)
     Q, R = linalg.qr(B, mode="economic", overwrite_a=True, check_finite=False)
-    W, values = _directions_of(R, A, rank)
-    return Q @ W, values
+    W, values, left = _directions_of(R, A, rank)
+    return Q @ W, values, left
 
 
 def _by_row_blocks(A: _FullColumns, rank):
@@ -216,7 +225,7 @@ def _by_row_blocks(A: _FullColumns, rank):
     with threadpool_limits(1, user_api="blas"):  # the threads are ours
         factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), edges)
     Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
-    W, values = _directions_of(R, A, rank)
+    W, values, left = _directions_of(R, A, rank)
     U = np.empty((m, W.shape[1]))
 
     def fill(k):
@@ -228,7 +237,7 @@ def _by_row_blocks(A: _FullColumns, rank):
 
     with threadpool_limits(1, user_api="blas"):
         in_threads(fill, range(len(edges)))
-    return U, values
+    return U, values, left
 
 
 def _edges(m, size):
@@ -254,12 +263,12 @@ def _top_directions(A: _FullColumns, rank):
     R = Q.T @ B
     tolerance = A.eps * max(A.shape)
     if np.linalg.norm(B - Q @ R, axis=0).max() <= tolerance:
-        W, values = _directions_of(R, A, rank)
-        return Q @ W, values
+        W, values, left = _directions_of(R, A, rank)
+        return Q @ W, values, left
     B *= A.norms
     Q = _orthonormal(B @ (B.T @ Q))
     projected = Q.T @ B
-    newest = projected
+    newest, settled = projected, False
     for _ in range(_MOST_SWEEPS):
         fresh = B @ newest.T
         for _ in range(2):  # once leaves rounding errors, twice is enough
@@ -268,9 +277,11 @@ def _top_directions(A: _FullColumns, rank):
         Q, projected = np.hstack([Q, fresh]), np.vstack([projected, newest])
         W, values, V = _svd(projected)
         U = Q @ W[:, :rank]
-        if np.linalg.norm(B @ V[:rank].T - U * values[:rank], axis=0).max() <= tolerance * values[0]:
+        was_settled = settled
+        settled = np.linalg.norm(B @ V[:rank].T - U * values[:rank], axis=0).max() <= tolerance * values[0]
+        if settled and was_settled:  # one sweep more than the tolerance asks for, down to the rounding of LAPACK
             r = min(rank, A.rank_of(values))
-            return U[:, :r], values[:r]
+            return U[:, :r], values[:r], _energy(B - U[:, :r] @ (U[:, :r].T @ B))
         if Q.shape[1] + rank + _EXTRA > min(B.shape) // 2:
             break
     return None

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_indices, as_real
+from ._arguments import as_choice, as_count, as_generator, as_indices, as_real, is_auto
 from .column_space import ColumnSpace, fit_column_space
+from .learn import Lesson, learn, penalty_of
 from .observations import Observations, as_observations
 from .observe import observe
 from .solve import Status, solve_columns
@@ -16,7 +17,7 @@ from .sources import as_source
 _BLOCK_CELLS = 4_000_000
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Completion:
     """A filled matrix: ``center + basis @ coefficients``, with every observed entry as it was.
 
@@ -30,6 +31,8 @@ class Completion:
         NaN in the columns that the data do not determine.
     status : int8 array of shape (n,)
         The `Status` of every column.
+    noise_variance : float
+        With which the prior was weighed against the entries; 0 means plain least squares.
     bounds : (float, float) or None
         Predictions are kept within them.
     choices : dict of str
@@ -40,6 +43,7 @@ class Completion:
     space: ColumnSpace
     coefficients: np.ndarray
     status: np.ndarray
+    noise_variance: float = 0.0
     bounds: tuple[float, float] | None = None
     choices: dict = field(default_factory=dict)
 
@@ -60,13 +64,23 @@ class Completion:
         return self.space.center
 
     @property
+    def penalty(self) -> np.ndarray:
+        """Lambda, the penalty of each direction, shape (r,)."""
+        return penalty_of(self.space, self.noise_variance)
+
+    @property
     def noise_std(self) -> float:
-        """Of the full columns about the column space; NaN if they leave no degree of freedom to tell."""
-        return self.space.noise_std
+        """Of an entry about the column space.
+
+        That of the prior; in plain least squares that of the full columns, NaN if they cannot tell.
+        """
+        return float(np.sqrt(self.noise_variance)) if self.noise_variance else self.space.noise_std
 
     def columns(self, which) -> np.ndarray:
         """Filled columns, shape (m, k) for k indices."""
         which = np.atleast_1d(as_indices("columns", which, self.shape[1]))
+        if which.ndim != 1:
+            raise ValueError(f"columns must be a number or a list of numbers; got shape {which.shape}")
         result = np.empty((self.shape[0], which.size), self.observations.values.dtype, order="F")
         step = max(1, _BLOCK_CELLS // self.shape[0])
         for lo in range(0, which.size, step):
@@ -79,9 +93,11 @@ class Completion:
 
     def entries(self, rows, columns) -> np.ndarray:
         """Single entries at ``(rows[k], columns[k])``; the two are broadcast against each other."""
-        rows, columns = np.broadcast_arrays(
-            as_indices("rows", rows, self.shape[0]), as_indices("columns", columns, self.shape[1])
-        )
+        rows, columns = as_indices("rows", rows, self.shape[0]), as_indices("columns", columns, self.shape[1])
+        try:
+            rows, columns = np.broadcast_arrays(rows, columns)
+        except ValueError:
+            raise ValueError(f"rows of shape {rows.shape} and columns of shape {columns.shape} do not match") from None
         result = np.empty(rows.shape, self.observations.values.dtype)
         flat, rows, columns = result.reshape(-1), rows.ravel(), columns.ravel()
         step = max(1, _BLOCK_CELLS // max(1, self.rank))
@@ -116,8 +132,7 @@ class Completion:
             if c is not None:
                 target += c[:, None]
         self._keep_in_bounds(target)
-        if self.rank == 0:
-            target[:, ~_filled(self.status[which])] = np.nan
+        target[:, ~_filled(self.status[which])] = np.nan
         indptr = self.observations.indptr
         for k, j in enumerate(which):
             at = slice(indptr[j], indptr[j + 1])
@@ -129,15 +144,16 @@ class Completion:
             if self.center is not None:
                 result += self.center[rows]
         self._keep_in_bounds(result)
-        if self.rank == 0:
-            result[~_filled(self.status[columns])] = np.nan
+        result[~_filled(self.status[columns])] = np.nan
         at = self.observations.locate(rows, columns)
         result[at >= 0] = self.observations.values[at[at >= 0]]
         return result
 
     def _keep_in_bounds(self, predictions) -> None:
         if self.bounds is not None:
-            np.clip(predictions, *self.bounds, out=predictions)
+            limits = np.finfo(predictions.dtype)
+            low, high = (min(max(b, float(limits.min)), float(limits.max)) for b in self.bounds)
+            np.clip(predictions, low, high, out=predictions)
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -158,55 +174,53 @@ def complete(
 ) -> Completion:
     """Fill the columns of which a few entries are known, with the help of those known in full.
 
-    ``complete(data, rank=r, center=False, shrinkage=0, refine=0)`` is exactly the paper's recovery: each column by
-    least squares on its observed rows, in the space of the top r left singular vectors of the full columns.
+    With no settings the data decide: exactly low-rank data are recovered exactly, by the paper's plain least squares;
+    others get a Gaussian prior that the full columns teach, with the center, the directions and the noise that predict
+    observed entries best when they are left out. ``complete(data, rank=r, center=False, shrinkage=0, refine=0)`` is
+    exactly the paper's recovery: each column by least squares on its observed rows, in the space of the top r left
+    singular vectors of the full columns.
 
     Parameters
     ----------
     data : Observations, array of shape (m, n), masked array, data frame or scipy sparse matrix
         NaN, masked and null entries are unseen; of a sparse matrix, those not stored.
     rank : int or "auto"
-        The most directions; "auto" is the numerical rank of the full columns.
+        The most directions.
     center : bool or "auto"
-        Take off the row means of the full columns first; "auto" does not.
+        Take off the row means of the full columns first; "auto" may also add an offset for each column.
     shrinkage : float or "auto"
         The variance of the noise: each direction is penalised by it over the direction's own variance. 0 is plain
-        least squares; so is "auto".
+        least squares.
     refine : 0 or "auto"
         No refinement.
     bounds : (float, float), optional
         Keep predictions within them.
     random_state : None, int or numpy Generator
-        For choices made by drawing; none is at present.
+        For which of many columns are asked about the settings; None asks the same ones every time.
     progress : function, optional
         Called as ``progress(done, total)`` now and then.
     """
     observations = as_observations(data)
     m, n = observations.shape
     d = observations.full_columns.size
-    if rank != "auto":
-        rank = as_count("rank", rank, 1, min(m, max(d, 1)), f", the smaller of {m:,} rows and {d:,} full columns")
-    center = as_choice("center", center, (True, False, "auto")) is True
-    noise_variance = 0.0 if isinstance(shrinkage, str) and shrinkage == "auto" else as_real("shrinkage", shrinkage, 0)
-    if refine != "auto":
-        as_count("refine", refine, 0, 0)
-    bounds = _checked_bounds(bounds)
     if d == 0:
         raise ValueError(_no_full_column(observations))
-    if d == n and rank == "auto":
-        space, rank_words = _empty_space(observations), "no direction, for every column is full"
+    if not is_auto(rank):
+        rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
+    center = as_choice("center", center, (True, False, "auto"))
+    shrinkage = shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0)
+    if not is_auto(refine):
+        as_count("refine", refine, 0, 0)
+    bounds = _checked_bounds(bounds)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function of (done, total); got {progress!r}")
+    rng = None if random_state is None else as_generator(random_state)
+    if d == n and is_auto(rank):
+        lesson = Lesson(_empty_space(observations), 0.0, {"rank": "no direction, for every column is full"})
     else:
-        space = fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
-        rank_words = f"{space.rank} directions, " + ("the numerical rank" if rank == "auto" else f"{rank} asked for")
-    penalty = _penalty(space, noise_variance)
-    coefficients, status = solve_columns(space, observations, penalty=penalty, progress=progress)
-    choices = {
-        "rank": rank_words,
-        "center": "row means of the full columns" if center else "none",
-        "shrinkage": f"noise variance {noise_variance:g}" if noise_variance else "none, plain least squares",
-        "refine": "none",
-    }
-    return Completion(observations, space, coefficients, status, bounds, choices)
+        lesson = learn(observations, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
+    coefficients, status = solve_columns(lesson.space, observations, penalty=lesson.penalty, progress=progress)
+    return Completion(observations, lesson.space, coefficients, status, lesson.noise_variance, bounds, lesson.choices)
 
 
 def algorithm1(
@@ -243,14 +257,6 @@ def _filled(status) -> np.ndarray:
     return np.isin(status, [s for s in Status if s.is_filled])
 
 
-def _penalty(space: ColumnSpace, noise_variance: float) -> np.ndarray:
-    """Lambda = noise variance / variance of each direction."""
-    if noise_variance == 0:
-        return np.zeros(space.rank)
-    with np.errstate(over="ignore", divide="ignore"):
-        return np.minimum(noise_variance / space.variances, np.finfo(np.float64).max)
-
-
 def _empty_space(observations: Observations) -> ColumnSpace:
     none = np.zeros(0)
     basis = np.zeros((observations.shape[0], 0), observations.values.dtype)
@@ -260,10 +266,11 @@ def _empty_space(observations: Observations) -> ColumnSpace:
 def _checked_bounds(bounds):
     if bounds is None:
         return None
-    try:
-        low, high = (float(b) for b in bounds)
-    except (TypeError, ValueError):
-        raise TypeError(f"bounds must be a pair (low, high) of numbers; got {bounds!r}") from None
+    if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
+        raise TypeError(f"bounds must be a pair (low, high) of numbers; got {bounds!r}")
+    if any(isinstance(b, (bool, str)) or not isinstance(b, (int, float, np.number)) for b in bounds):
+        raise TypeError(f"bounds must be a pair (low, high) of numbers; got {bounds!r}")
+    low, high = (float(b) for b in bounds)
     if not low < high:
         raise ValueError(f"bounds must be (low, high) with low < high; got {bounds!r}")
     return low, high

@@ -12,8 +12,6 @@ import numpy as np
 from ._arguments import as_count, as_generator, as_real
 from .completion import complete
 
-RANK = 40
-
 
 def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 0.2, seed: int = 0) -> list[str]:
     """Hide most of a photograph, complete it, write the picture of before and after, and say what was done.
@@ -30,25 +28,30 @@ def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 
         Of the pixels in the other columns, those that are kept.
     seed : int
     """
+    out = Path(out)
+    if out.suffix.lower() != ".png":
+        raise ValueError(f"the picture is a PNG file; give it a name that ends in .png, not {out.name!r}")
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(2, "the folder does not exist", str(out.absolute().parent))
     photograph = _load()
     height, width, colours = photograph.shape
-    d = as_count("n_full_columns", n_full_columns, RANK, width, f" (at least the rank {RANK})")
+    d = as_count("n_full_columns", n_full_columns, 1, width)
     share = as_real("share", share, 0, 1, "(]")
     seen = _seen_pixels(as_generator(seed), height, width, d, share)
     M = photograph.transpose(2, 0, 1).reshape(colours * height, width)
     known = np.where(np.tile(seen, (colours, 1)), M, np.nan)
 
     start = time.perf_counter()
-    completion = complete(known, rank=RANK, center=False, shrinkage=0, refine=0, bounds=(0, 1))
+    completion = complete(known, bounds=(0, 1), random_state=seed)
     filled = completion.to_dense().reshape(colours, height, width).transpose(1, 2, 0)
     seconds = time.perf_counter() - start
 
-    hidden = np.abs(filled - photograph)[~seen]
+    hidden = (filled - photograph)[~seen & np.isfinite(filled).all(axis=2)]
     error = float(np.sqrt(np.mean(hidden**2))) if hidden.size else 0.0
     _draw(out, photograph, seen, filled, error)
     return [
         f"Kept {d} of {width} columns of a photograph and {share:.0%} of its other pixels, {seen.mean():.0%} in all.",
-        f"Completed it at rank {RANK} in {seconds:.2f} s; unseen pixels are off by {error:.1%} (rms). See {out}",
+        f"Completed it in {seconds:.2f} s; unseen pixels are off by {error:.1%} of full brightness (rms): {out}",
         "Next: colonnade.complete(your_matrix_with_nan) in Python, or `colonnade demo --columns 200 --share 0.1`.",
     ]
 
@@ -82,9 +85,6 @@ def _draw(out: Path, photograph, seen, filled, error) -> None:
         axes.imshow(picture, interpolation="nearest")
         axes.set_title(title, fontsize=13)
         axes.set_axis_off()
-    out = Path(out)
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(2, "the folder does not exist", str(out.absolute().parent))
     handle, working = tempfile.mkstemp(dir=out.absolute().parent, suffix=".png")
     os.close(handle)
     try:

@@ -7,7 +7,7 @@ import numpy as np
 
 def is_frame(data) -> bool:
     """Whether `data` is a data frame or Arrow table."""
-    return type(data).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "columns")
+    return type(data).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(type(data), "columns")
 
 
 def matrix_of_frame(frame) -> np.ndarray:
@@ -16,6 +16,8 @@ def matrix_of_frame(frame) -> np.ndarray:
     A column that is not numeric or Boolean is refused by name: "1.5" in quotes is not a number.
     """
     library = type(frame).__module__.partition(".")[0]
+    if type(frame).__name__ == "LazyFrame":
+        raise TypeError("a lazy frame holds no data yet: call .collect() on it first")
     series = _series_of(frame, library)
     wrong = [(name, kind) for name, kind, _ in series if not _is_numeric(kind)]
     if wrong:
@@ -59,4 +61,4 @@ def _from_polars(column, dtype):
 
 
 def _from_arrow(column, dtype):
-    return column.cast(dtype).to_numpy()
+    return column.cast(dtype, safe=False).to_numpy()

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._arguments import as_choice, as_indices, as_shape
+from ._arguments import as_choice, as_count, as_indices, as_shape, refuse_mask
 from .frames import is_frame, matrix_of_frame
 from .sources import real_dtype
 
 _BLOCK_CELLS = 4_000_000  # how much is converted at a time
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Observations:
     """The known entries of an m x n matrix, as compressed columns.
 
@@ -26,7 +26,7 @@ class Observations:
         Increasing within a column, each row at most once.
     values : float32 or float64 array of shape (nnz,)
     weights : float array of shape (nnz,) or None
-        Inverse variance of each measurement, or how often it was drawn; None means 1.
+        Inverse variance of each measurement, or how often it was drawn; None means 1. Not used of full columns.
     full_columns : int64 array of shape (d,)
         The columns that teach the column space, each known in every row.
     full_scales : float64 array of shape (d,) or None
@@ -41,6 +41,9 @@ class Observations:
     weights: np.ndarray | None
     full_columns: np.ndarray
     full_scales: np.ndarray | None = None
+
+    def __post_init__(self):
+        _check_arrays(self)
 
     @classmethod
     def from_dense(cls, M, *, weights=None) -> Observations:
@@ -92,6 +95,8 @@ class Observations:
         as_choice("duplicates", duplicates, ("error", "mean", "last"))
         m, n = as_shape(shape)
         rows, columns = as_indices("rows", rows, m), as_indices("columns", columns, n)
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
         values = np.asarray(values)
         _refuse_other_kinds(values.dtype, "values")
         if not rows.shape == columns.shape == values.shape or values.ndim != 1:
@@ -125,6 +130,10 @@ class Observations:
 
         if not sparse.issparse(S):
             raise TypeError(f"from_sparse takes a scipy sparse matrix or array; got {type(S).__name__}")
+        if S.format == "dia":
+            raise TypeError(
+                "the format dia does not tell stored zeros from unseen entries; convert with tocsc() if it holds none"
+            )
         if hasattr(S, "indices"):
             as_indices("indices", S.indices, S.shape[1] if S.format in ("csr", "bsr") else S.shape[0])
             steps = np.diff(S.indptr)
@@ -144,6 +153,16 @@ class Observations:
         rest = np.ones(self.shape[1], bool)
         rest[self.full_columns] = False
         return np.flatnonzero(rest)
+
+    def take(self, columns) -> Observations:
+        """The observations of some columns, none of which counts as full."""
+        columns = np.asarray(columns, dtype=np.int64)
+        counts = self.n_observed[columns]
+        indptr = pointers_of(counts)
+        at = np.arange(indptr[-1]) + np.repeat(self.indptr[columns] - indptr[:-1], counts)
+        weights = None if self.weights is None else self.weights[at]
+        none = np.zeros(0, np.int64)
+        return Observations((self.shape[0], columns.size), indptr, self.rows[at], self.values[at], weights, none)
 
     def full_matrix(self) -> np.ndarray:
         """The full columns as they were observed, shape (m, d), Fortran order."""
@@ -177,6 +196,8 @@ class Observations:
 
 def _matrix_and_mask(M):
     """Numbers of a dense matrix and where they are known; the input is not touched."""
+    if isinstance(M, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in M):
+        M = np.ma.array(M)
     mask = np.ma.getmaskarray(M) if isinstance(M, np.ma.MaskedArray) else None
     try:
         values = np.asarray(M)
@@ -207,6 +228,7 @@ def _is_number(x) -> bool:
 
 
 def _checked_weights(weights, seen) -> np.ndarray:
+    refuse_mask("weights", weights)
     weights = np.asarray(weights)
     _refuse_other_kinds(weights.dtype, "weights")
     if weights.shape != seen.shape:
@@ -246,10 +268,40 @@ def _merge_duplicates(rows, columns, values, weights, first, duplicates):
         keep = np.append(starts[1:], first.size) - 1
         return rows[keep], columns[keep], values[keep], weights[keep] if weights is not None else None
     w = weights if weights is not None else np.ones(values.size)
-    total = np.add.reduceat(w, starts)
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(w, starts)
+    if np.isinf(total).any():
+        raise ValueError(
+            "the weights of an entry that is given twice add up to infinity: divide all weights by a number"
+        )
     # Divided before it is summed: two values near the largest number have a mean, though not a sum.
     mean = np.add.reduceat(values * (w / np.repeat(total, np.diff(starts, append=first.size))), starts)
     return rows[starts], columns[starts], mean.astype(values.dtype), total if weights is not None else None
+
+
+def _check_arrays(o: Observations) -> None:
+    """Refuse arrays that the compiled loops could not trust."""
+    m, n, nnz = as_count("shape[0]", o.shape[0], 1), as_count("shape[1]", o.shape[1], 0), np.size(o.values)
+    parts = {"indptr": (o.indptr, "i", n + 1), "rows": (o.rows, "i", nnz), "values": (o.values, "f", nnz)}
+    if o.weights is not None:
+        parts["weights"] = o.weights, "f", nnz
+    for name, (array, kind, size) in parts.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.shape != (size,):
+            word = {"i": "integers", "f": "floats"}[kind]
+            raise TypeError(
+                f"{name} must be an array of {size:,} {word}; use Observations.from_triplets for other input"
+            )
+    if o.indptr[0] != 0 or o.indptr[-1] != nnz or (np.diff(o.indptr) < 0).any():
+        raise ValueError(f"indptr must rise from 0 to the number of values, {nnz:,}")
+    if nnz and not (o.rows.min() >= 0 and o.rows.max() < m):
+        raise IndexError(f"rows must lie in 0..{m - 1:,}; they reach from {o.rows.min()} to {o.rows.max()}")
+    for lo in range(0, nnz - 1, _BLOCK_CELLS):  # rising within a column, so that an entry can be found
+        falls = np.flatnonzero(np.diff(o.rows[lo : lo + _BLOCK_CELLS + 1]) <= 0) + lo + 1
+        if not (o.indptr[np.searchsorted(o.indptr, falls)] == falls).all():
+            raise ValueError("rows must rise within each column; use Observations.from_triplets for other input")
+    full = as_indices("full_columns", o.full_columns, n)
+    if not (o.n_observed[full] == m).all():
+        raise ValueError("full_columns must be observed in every row")
 
 
 def pointers_of(counts) -> np.ndarray:

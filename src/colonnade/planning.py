@@ -131,7 +131,7 @@ def plan(
     m, n, r = as_sizes(shape, rank)
     U = None if basis is None else _check_basis(basis, m, r)
     p = None if probabilities is None else as_probabilities(probabilities, n)
-    sigma = None if noise_std is None else as_real("noise_std", noise_std, 0)
+    sigma = None if noise_std is None else as_real("noise_std", noise_std, 0, 1e150)
     s = None if n_entries is None else as_count("n_entries", n_entries, 1)
     rng = as_generator(random_state)
     mu, mu_source = _coherence(coherence, U, m, n, r)
@@ -173,9 +173,8 @@ def gaussian_coherence(shape: tuple[int, int], rank: int) -> float:
 def _practical(m, n, r, p, delta, U, rng) -> tuple[SampleSize, str]:
     """The practical sample size and what it rests on."""
     columns, rows = min(r + SPARE_COLUMNS, n), min(r + SPARE_ROWS, m)
-    d = _draws_for_distinct(columns, np.full(n, 1 / n) if p is None else p, delta)
-    uniform = np.full(m, 1 / m)
-    s = max(_draws_for_distinct(rows, uniform, delta), _draws_for_distinct(r, uniform, delta / n))
+    d = _draws_for_distinct(columns, n, delta, p)
+    s = max(_draws_for_distinct(rows, m, delta), _draws_for_distinct(r, m, delta / n))
     words = (
         f"The practical numbers are no theorem: they give {columns:,} distinct columns and {rows:,} distinct "
         f"rows in a column, with probability {1 - delta:g} each, which is enough for Gaussian matrices"
@@ -188,7 +187,7 @@ def _practical(m, n, r, p, delta, U, rng) -> tuple[SampleSize, str]:
     return sample, words + ". Check the certificates of the result."
 
 
-def _draws_for_distinct(target: int, p: np.ndarray, failure: float) -> int:
+def _draws_for_distinct(target: int, n: int, failure: float, p: np.ndarray | None = None) -> int:
     """A number of draws after which ``target`` distinct values are seen, but for a probability ``failure``.
 
     With k values seen, the next draw is new with probability at least q_k, the sum of the n - k smallest p
@@ -197,7 +196,7 @@ def _draws_for_distinct(target: int, p: np.ndarray, failure: float) -> int:
 
         P(T >= t) <= e^(-theta (t - target)) prod_k q_k / (1 - (1 - q_k) e^theta).
     """
-    q = np.cumsum(np.sort(p))[::-1][:target]
+    q = 1 - np.arange(target) / n if p is None else np.cumsum(np.sort(p))[::-1][:target]
     odds = np.maximum(1 / q - 1, 0)  # (1 - q_k) / q_k
     odds[0] = 0  # the first draw is new
     if odds.max() == 0:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ._arguments import as_count
 from ._threads import default_threads, in_threads
 from .column_space import ColumnSpace
 from .observations import Observations
@@ -25,6 +26,7 @@ class Status(IntEnum):
     TOO_FEW = 4
     UNDETERMINED = 5
     OVERFLOW = 6
+    PRIOR_ONLY = 7
 
     @property
     def message(self) -> str:
@@ -32,7 +34,7 @@ class Status(IntEnum):
 
     @property
     def is_filled(self) -> bool:
-        return self in (Status.FULL, Status.SOLVED, Status.PRIOR)
+        return self in (Status.FULL, Status.SOLVED, Status.PRIOR, Status.PRIOR_ONLY)
 
 
 _MESSAGES = {
@@ -42,6 +44,7 @@ _MESSAGES = {
     Status.NO_OBSERVATION: "has no observed entry and is left NaN; measure at least as many entries as the rank",
     Status.TOO_FEW: "has fewer observed rows than the rank and is left NaN; measure more entries or lower the rank",
     Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure others or lower the rank",
+    Status.PRIOR_ONLY: "has no observed entry and is filled by the prior's mean alone; measure entries of it",
     Status.OVERFLOW: "leaves the range of floating-point numbers and is left NaN; rescale the data",
 }
 
@@ -81,7 +84,11 @@ def solve_columns(
             f"the basis and the observations must have as many rows; got {space.basis.shape[0]:,}"
             f" and {observations.shape[0]:,}"
         )
-    U, r, n = space.basis, space.rank, observations.shape[1]
+    if n_threads is not None:
+        n_threads = as_count("n_threads", n_threads, 1)
+    U, r, n = np.ascontiguousarray(space.basis), space.rank, observations.shape[1]
+    if U.dtype not in (np.float32, np.float64):
+        raise TypeError(f"the basis must be of float32 or float64; got {U.dtype}")
     penalty = np.zeros(r) if penalty is None else np.asarray(penalty, dtype=np.float64)
     if penalty.shape != (r,) or not ((penalty >= 0) & np.isfinite(penalty)).all():
         raise ValueError(f"penalty must be {r} finite numbers >= 0, one per direction; got {penalty}")
@@ -89,12 +96,32 @@ def solve_columns(
     status = np.full(n, Status.NO_OBSERVATION, np.int8)
     partial = observations.partial_columns
     if r == 0:
-        status[observations.n_observed > 0] = Status.SOLVED
+        _judge_zero_space(space.center, observations, status)
     elif partial.size:
         _solve_partial(U, space.center, observations, penalty, partial, Z, status, n_threads, progress)
+    _name_overflows(U, space.center, Z, status)
     _project_full(U, space.center, observations, penalty, Z)
     status[observations.full_columns] = Status.FULL
     return Z.T, status
+
+
+def _name_overflows(U, center, Z, status) -> None:
+    """Coefficients that do not fit into their type, or whose predictions might not."""
+    limit = float(np.finfo(U.dtype).max)
+    if Z.size == 0 or np.nanmax(np.abs(Z), initial=0) < 1e-3 * limit / U.shape[1]:
+        return
+    sizes = np.abs(Z.astype(np.float64)).max(axis=1)
+    reach = np.abs(U).sum(axis=1).max() * (sizes / limit) + (0 if center is None else np.abs(center / limit).max())
+    overflown = (reach >= 1) & (status != Status.NO_OBSERVATION)
+    Z[overflown], status[overflown] = np.nan, Status.OVERFLOW
+
+
+def _judge_zero_space(center, o: Observations, status) -> None:
+    """The full columns are zero: a column that is zero too (less the center) is explained, another is not."""
+    x = o.values if center is None else o.values - center[o.rows]
+    seen = o.n_observed > 0
+    status[seen] = Status.SOLVED
+    status[np.repeat(np.arange(o.shape[1]), o.n_observed)[x != 0]] = Status.UNDETERMINED
 
 
 def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threads, progress) -> None:
@@ -153,6 +180,15 @@ def _project_full(U, center, observations, penalty, Z) -> None:
             Z[block] = (U.T @ X).T / (1 + penalty)
 
 
+def _is_singular(B, floor) -> bool:
+    """Whether the columns of B, brought to norm 1, depend on each other, or B vanishes in some direction."""
+    norms = np.linalg.norm(B, axis=0)
+    if not (norms > floor).all() or not norms.all():
+        return True
+    smallest = np.linalg.svd(B / norms, compute_uv=False)[-1]
+    return smallest <= max(B.shape) * np.finfo(float).eps or np.linalg.svd(B, compute_uv=False)[-1] <= floor
+
+
 def solve_columns_in_numpy(
     space: ColumnSpace, observations: Observations, *, penalty=None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -176,12 +212,12 @@ def solve_columns_in_numpy(
             continue
         # Least squares with sqrt(Lambda) as further rows, so that nothing is squared.
         B = np.vstack([np.sqrt(w)[:, None] * U[omega], np.diag(np.sqrt(penalty))])
-        _, sizes, _ = np.linalg.svd(B, full_matrices=False)
-        if r and sizes[-1] <= max(floor * np.sqrt(w.max(initial=0)), sizes[0] * max(B.shape) * np.finfo(float).eps):
+        if r and _is_singular(B, 0.0 if penalty.all() else floor * np.sqrt(w.max(initial=0))):
             status[j] = Status.UNDETERMINED
             continue
-        Z[:, j] = np.linalg.lstsq(B, np.concatenate([np.sqrt(w) * x, np.zeros(r)]), rcond=None)[0]
+        norms = np.linalg.norm(B, axis=0)
+        Z[:, j] = np.linalg.lstsq(B / norms, np.concatenate([np.sqrt(w) * x, np.zeros(r)]), rcond=None)[0] / norms
         if s < r:
-            status[j] = Status.PRIOR
+            status[j] = Status.PRIOR if s else Status.PRIOR_ONLY
     status[o.full_columns] = Status.FULL
     return Z, status

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._arguments import as_indices, as_shape
+from ._arguments import as_indices, as_shape, refuse_mask
 
 
 class Source:
@@ -33,8 +33,17 @@ class Source:
             if shape is None:
                 raise TypeError("a source made from a function needs shape=(n_rows, n_columns)")
             self.shape = as_shape(shape)
-            self.dtype = np.dtype(dtype or np.float64)
+            self.dtype = np.dtype(np.float64 if dtype is None else dtype)
+            if self.dtype not in (np.float32, np.float64):
+                raise TypeError(f"the dtype of a source must be float32 or float64; got {self.dtype}")
         else:
+            if shape is not None or dtype is not None:
+                raise TypeError("shape and dtype are for a source made from a function; an array has its own")
+            refuse_mask("a source", data)
+            if not isinstance(data, (np.ndarray, list, tuple)) and not hasattr(data, "__array__"):
+                raise TypeError(
+                    f"a source must be an array or a function of rows and columns; got {type(data).__name__}"
+                )
             self._array = data if hasattr(data, "shape") and hasattr(data, "dtype") else np.asarray(data)
             if len(self._array.shape) != 2 or 0 in self._array.shape:
                 raise ValueError(f"a source must have rows and columns; its shape is {tuple(self._array.shape)}")
@@ -70,12 +79,16 @@ class Source:
         return result
 
     def _call(self, rows, columns) -> np.ndarray:
-        result = np.asarray(self._function(rows, columns), dtype=self.dtype)
-        if result.shape != rows.shape:
+        result = self._function(rows, columns)
+        refuse_mask("what the source function returned", result)
+        result = np.asarray(result)
+        if result.shape != rows.shape or result.dtype.kind not in "fiub":
             raise ValueError(
-                f"the source function was asked for {rows.size:,} entries and returned shape {result.shape}"
+                f"the source function was asked for {rows.size:,} entries and returned {result.dtype} of shape"
+                f" {result.shape}; it must return an array of as many real numbers"
             )
-        return result
+        with np.errstate(over="ignore"):
+            return result.astype(self.dtype, copy=False)
 
     def __repr__(self) -> str:
         m, n = self.shape

@@ -47,11 +47,13 @@ def save_completion(completion: Completion, path) -> None:
         "format": _FORMAT,
         "shape": list(completion.shape),
         "rank": completion.rank,
-        "noise_std": repr(completion.noise_std),
+        "space_noise_std": repr(space.noise_std),
+        "noise_variance": repr(completion.noise_variance),
         "bounds": None if completion.bounds is None else [repr(b) for b in completion.bounds],
         "choices": completion.choices,
         "sha256": {name: _checksum(a) for name, a in arrays.items()},
     }
+    facts["sha256_of_facts"] = _facts_checksum(facts)
     working = Path(tempfile.mkdtemp(prefix=path.name + ".", dir=path.absolute().parent))
     try:
         with open(working / _ARRAYS, "wb") as file:
@@ -68,30 +70,41 @@ def save_completion(completion: Completion, path) -> None:
 def load_completion(path) -> Completion:
     """Read what `save_completion` wrote, and compare every array with its checksum."""
     path = Path(path)
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no folder {path}; name one that Completion.save wrote")
     try:
         facts = json.loads((path / _FACTS).read_text())
-        if facts["format"] != _FORMAT:
-            raise ValueError(f"its format is {facts['format']!r}, not {_FORMAT!r}")
+        if facts.get("format") != _FORMAT:
+            raise ValueError(f"its format is {facts.get('format')!r}, not {_FORMAT!r}")
+        if facts.get("sha256_of_facts") != _facts_checksum(facts):
+            raise ValueError(f"the checksum of {_FACTS} does not agree")
         with open(path / _ARRAYS, "rb") as file:
             archive = np.load(file, allow_pickle=False)
             arrays = {name: archive[name] for name in facts["sha256"]}
         damaged = [name for name, a in arrays.items() if _checksum(a) != facts["sha256"][name]]
         if damaged:
             raise ValueError(f"the checksum of {', '.join(damaged)} does not agree")
-    except FileNotFoundError:
-        raise
-    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        return _assemble(facts, arrays)
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not a completion or is damaged: {error}; compute it again") from error
+
+
+def _assemble(facts: dict, arrays: dict) -> Completion:
     o = Observations(
         tuple(facts["shape"]),
         *(arrays.get(k) for k in ("indptr", "rows", "values", "weights", "full_columns", "full_scales")),
     )
     space = ColumnSpace(
-        *(arrays.get(k) for k in ("basis", "singular_values", "center", "variances")),
-        float(facts["noise_std"]),
+        *(arrays.get(k) for k in ("basis", "singular_values", "center", "variances")), float(facts["space_noise_std"])
     )
     bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
-    return Completion(o, space, arrays["coefficients"].T, arrays["status"], bounds, facts["choices"])
+    noise_variance = float(facts["noise_variance"])
+    return Completion(o, space, arrays["coefficients"].T, arrays["status"], noise_variance, bounds, facts["choices"])
+
+
+def _facts_checksum(facts: dict) -> str:
+    rest = {name: value for name, value in facts.items() if name != "sha256_of_facts"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _checksum(array) -> str:

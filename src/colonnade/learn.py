@@ -1,0 +1,343 @@
+"""Stage 3c, the learning: which column space, center and noise serve the columns that are to be filled.
+
+Every choice is judged by leaving out observed entries of the partial columns, one at a time: predicted from the others
+of its column, how far is it off? That needs no refit. With prior variances v of the directions and noise variance t,
+the entries of a column have the covariance K = U_O diag(v) U_O' + t I, and the entry left out is off by
+
+    e_i = (K^-1 (x - c))_i / (K^-1)_ii,      with predicted variance 1 / (K^-1)_ii.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ._arguments import as_generator, is_auto
+from .column_space import ColumnSpace, fit_column_space
+from .observations import Observations
+from .solve import solve_columns
+
+_ASKED_ENTRIES = 4_000  # of partial columns that are left out
+_ASKED_COLUMNS = 30, 200  # to which they belong: at least and at most
+_MANY_COLUMNS = 20
+_FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
+_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
+_OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
+_RANK_GROWTH = 1.6
+_SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
+_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What was learned before any column is filled.
+
+    Attributes
+    ----------
+    space : ColumnSpace
+    noise_variance : float
+        Of an entry about the column space; 0 means plain least squares, without a prior.
+    choices : dict of str
+        What was chosen, in words.
+    """
+
+    space: ColumnSpace
+    noise_variance: float
+    choices: dict
+
+    @property
+    def penalty(self) -> np.ndarray:
+        """Lambda = noise variance / variance of each direction, shape (r,)."""
+        return penalty_of(self.space, self.noise_variance)
+
+
+def penalty_of(space: ColumnSpace, noise_variance: float) -> np.ndarray:
+    """Lambda = noise variance / variance of each direction, shape (r,)."""
+    if noise_variance == 0:
+        return np.zeros(space.rank)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.minimum(noise_variance / space.variances, np.finfo(np.float64).max)
+
+
+def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="auto", random_state=None) -> Lesson:
+    """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
+
+    Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
+    least squares. Otherwise the choices with the least leave-one-out error are taken.
+
+    Parameters
+    ----------
+    observations : Observations
+        With at least one full column.
+    rank : int or "auto"
+    center : bool or "auto"
+    shrinkage : float or "auto"
+    random_state : None, int or numpy Generator
+        For which of many partial columns are asked; None asks the same ones every time.
+    """
+    if not any(is_auto(value) for value in (rank, center, shrinkage)):
+        space = fit_column_space(observations, rank=rank, center=center)
+        return Lesson(space, shrinkage, _words(space, center, shrinkage, rank))
+    rng = as_generator(0 if random_state is None else random_state)
+    asked = _asked_columns(observations, rng)
+    if center in (False, "auto") and shrinkage in (0, "auto"):
+        space = fit_column_space(observations, rank=None if rank == "auto" else rank)
+        if space.rank == 0 or _fits_to_rounding(space, observations.take(asked)):
+            choices = _words(space, False, 0.0, rank, how="the numerical rank")
+            return Lesson(space, 0.0, {**choices, "fit": "the data fit to rounding: plain least squares is exact"})
+        if not 1e-280 < space.variances[0] < 1e280:
+            choices = _words(space, False, 0.0, rank, how="the numerical rank")
+            return Lesson(space, 0.0, {**choices, "fit": "variances of such numbers leave the range: rescale the data"})
+    if observations.n_observed[asked].sum() < _FEW_ENTRIES:
+        pretended = _pretend(observations, rng)
+        if pretended is not None:
+            lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
+            return _again(lesson, observations, rank)
+    if asked.size == 0:
+        space = fit_column_space(observations, rank=None if rank == "auto" else rank, center=center is True)
+        noise = 0.0 if shrinkage == "auto" else shrinkage
+        choices = _words(space, center is True, noise, rank, how="the numerical rank")
+        return Lesson(space, noise, {**choices, "fit": "nothing to judge by: too few full columns and entries"})
+    return _choose(observations, observations.take(asked), rank, center, shrinkage)
+
+
+def _asked_columns(o: Observations, rng) -> np.ndarray:
+    """Partial columns with two entries or more, enough of them for `_ASKED_ENTRIES`."""
+    partial = o.partial_columns
+    able = partial[o.n_observed[partial] >= 2]
+    if able.size == 0:
+        return able
+    low, high = _ASKED_COLUMNS
+    count = int(np.clip(_ASKED_ENTRIES / np.median(o.n_observed[able]), low, high))
+    return np.sort(rng.choice(able, count, replace=False)) if count < able.size else able
+
+
+def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
+    """Whether plain least squares leaves only rounding errors in most of the columns that could show others."""
+    if not (o.n_observed > space.rank).any():
+        return False
+    coefficients, _ = solve_columns(space, o)
+    column = np.repeat(np.arange(o.shape[1]), o.n_observed)
+    fitted = np.einsum("kr,kr->k", space.basis[o.rows].astype(np.float64), coefficients.T[column].astype(np.float64))
+    starts = o.indptr[:-1]
+    off = np.maximum.reduceat(np.abs(o.values - fitted), starts)
+    size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
+    checked = o.n_observed > space.rank
+    return bool(np.median((off <= _ROUNDING[space.basis.dtype] * size)[checked]) == 1)
+
+
+def _pretend(o: Observations, rng) -> Observations | None:
+    """Some of the full columns with entries hidden as in the partial ones; None if there are too few for that."""
+    m, d = o.shape[0], o.full_columns.size
+    hidden = rng.choice(d, max(1, d // 4), replace=False)
+    typical = np.median(o.n_observed[o.partial_columns]) if o.partial_columns.size else m / 2
+    s = int(np.clip(typical, min(5, m // 2), m - 1))
+    if d < 3 or m < 3:
+        return None
+    A = o.full_matrix()
+    for k in hidden:
+        unseen = rng.choice(m, m - s, replace=False)
+        A[unseen, k] = np.nan
+    return Observations.from_dense(A)
+
+
+def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
+    """The settings of a lesson learned on pretended gaps, with the column space of all full columns."""
+    center = lesson.space.center is not None
+    limit = lesson.space.rank if "by leaving out" in lesson.choices["rank"] or rank != "auto" else None
+    space = fit_column_space(o, rank=limit, center=center)
+    return Lesson(space, lesson.noise_variance, lesson.choices)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A way to fill, and its losses: the square error of every asked column, or entry where the columns are few."""
+
+    losses: np.ndarray
+    space: ColumnSpace
+    noise_variance: float
+    offset: float
+
+    @property
+    def error(self) -> float:
+        return float(self.losses.mean()) if self.losses.size else 0.0
+
+    def is_clearly_better_than(self, other: _Candidate) -> bool:
+        """By more than chance, as the losses tell that both have at the same places."""
+        gain = other.losses - self.losses
+        if gain.size < 2 or not np.isfinite(self.error):
+            return False
+        return bool(gain.mean() > _SURE * gain.std(ddof=1) / np.sqrt(gain.size))
+
+
+def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Lesson:
+    """The least leave-one-out error: first over center and offset with all directions, then over the rank."""
+    centers = (True, False) if center == "auto" else (center,)
+    offsets = _OFFSET_SHARES if center == "auto" and shrinkage != 0 else (0.0,)
+    limit = None if rank == "auto" else rank
+    candidates = []
+    for with_center in centers:
+        space = fit_column_space(o, rank=limit, center=with_center)
+        if space.rank:
+            candidates += [_judge(_with_offset(space, share), asked, shrinkage, share) for share in offsets]
+    if not candidates:
+        space = fit_column_space(o, rank=limit, center=centers[0])
+        return Lesson(space, 0.0, _words(space, centers[0], 0.0, rank))
+    best = _best_of(candidates)
+    if rank == "auto":
+        shorter = [_judge(_truncated(best.space, r), asked, shrinkage, best.offset) for r in _ranks(best.space)]
+        best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
+    how = (
+        "all that the full columns have"
+        if best.space.rank == max(c.space.rank for c in candidates)
+        else "by leaving out"
+    )
+    choices = _words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
+    return Lesson(best.space, best.noise_variance, {**choices, "fit": _fit_words(best, asked)})
+
+
+def _best_of(candidates: list[_Candidate]) -> _Candidate:
+    """The first, unless a later one is clearly better."""
+    best = candidates[0]
+    for candidate in candidates[1:]:
+        best = candidate if candidate.is_clearly_better_than(best) else best
+    return best
+
+
+def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) -> _Candidate:
+    """The noise variance with the least error for this space, and that error (mean square of an entry left out)."""
+    if shrinkage == "auto":
+        scale = space.variances.sum() / space.basis.shape[0]
+        noise = _NOISE_SHARES * (scale or 1.0)
+    else:
+        noise = np.array([shrinkage], dtype=np.float64)
+    squares = leave_one_out(space, asked, noise)[0] ** 2
+    squares[np.isnan(squares)] = np.inf  # no prediction at all
+    losses = squares
+    if asked.shape[1] >= _MANY_COLUMNS:  # errors within a column go together, so that they count as one
+        losses = np.add.reduceat(squares, asked.indptr[:-1], axis=0) / asked.n_observed[:, None]
+    k = int(np.argmin(losses.mean(axis=0)))
+    return _Candidate(losses[:, k], space, float(noise[k]), offset)
+
+
+def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
+    """Errors and predicted standard deviations of all entries of some columns, each predicted from its column's others.
+
+    Parameters
+    ----------
+    space : ColumnSpace
+    o : Observations
+        All of its columns are asked, in the order of `values`.
+    noise_variances : array of shape (g,)
+        0 is plain least squares, where entries that alone determine a direction have no prediction: NaN.
+
+    Returns
+    -------
+    errors, deviations : arrays of shape (nnz, g)
+    """
+    noise = np.asarray(noise_variances, dtype=np.float64)
+    errors, deviations = (np.full((o.values.size, noise.size), np.nan) for _ in range(2))
+    F = space.basis.astype(np.float64) * np.sqrt(space.variances)
+    x = o.values.astype(np.float64) - (0 if space.center is None else space.center[o.rows])
+    roots = np.ones(x.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
+    with threadpool_limits(1, user_api="blas"):  # many small problems: threads would only wait for each other
+        for s in np.unique(o.n_observed[o.n_observed > 0]):
+            at = o.indptr[:-1][o.n_observed == s][:, None] + np.arange(s)
+            w = roots[at]
+            P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None])
+            solved, diagonal = _inverse_parts(P, squares, x[at] * w, noise)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors[at] = solved / diagonal / w[:, :, None]
+                deviations[at] = np.sqrt(1 / diagonal) / w[:, :, None]
+    return errors, deviations
+
+
+def _principal_axes(B):
+    """P and squared singular values of a stack of matrices; of wide ones by their small Gram matrices.
+
+    The noise that is added to the squares is never below 1e-10 of them, so squaring costs nothing here.
+    """
+    if B.shape[1] > B.shape[2]:
+        P, S, _ = np.linalg.svd(B, full_matrices=False)
+        return P, S**2
+    squares, P = np.linalg.eigh(np.matmul(B, B.transpose(0, 2, 1)))
+    return P, np.maximum(squares, 0)
+
+
+def _inverse_parts(P, squares, x, noise):
+    """K^-1 x and the diagonal of K^-1, K = P diag(squares) P' + t I, shape (columns, s, noises); of t = 0 times t."""
+    spans_all = P.shape[1] == P.shape[2]  # then K^-1 has no part outside P, and none of it must be made up by rounding
+    y = np.einsum("ksr,ks->kr", P, x)
+    outside = np.zeros_like(x) if spans_all else x - np.einsum("ksr,kr->ks", P, y)
+    free = np.zeros_like(x) if spans_all else np.maximum(1 - (P**2).sum(axis=2), 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        plain = noise == 0
+        t = np.where(plain, 1.0, noise)
+        weights = np.where(plain, 0.0, 1 / (squares[:, :, None] + t))
+    solved = np.einsum("ksr,krg->ksg", P, y[:, :, None] * weights) + outside[:, :, None] / t
+    diagonal = np.einsum("ksr,krg->ksg", P**2, weights) + free[:, :, None] / t
+    diagonal[:, :, plain] = np.where(diagonal[:, :, plain] > 1e-10, diagonal[:, :, plain], np.nan)
+    return solved, diagonal
+
+
+def _with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
+    """The space whose prior also lets all entries of a column move together, by `share` of an entry's variance."""
+    if share == 0:
+        return space
+    m, r = space.basis.shape
+    U = space.basis.astype(np.float64)
+    ones = np.ones(m)
+    inside = U.T @ ones
+    outside = ones - U @ inside
+    outside -= U @ (U.T @ outside)
+    length = np.linalg.norm(outside)
+    root = np.sqrt(share * space.variances.sum() / m)
+    # F = [U sqrt(v), root 1] = [U, outside / length] core
+    core = np.zeros((r + 1, r + 1))
+    core[:r, :r], core[:r, r], core[r, r] = np.diag(np.sqrt(space.variances)), root * inside, root * length
+    if length <= 1e-8 * np.sqrt(m):  # an offset is in the space already
+        core = core[:r]
+    W, values, _ = np.linalg.svd(core, full_matrices=False)
+    wide = U if core.shape[0] == r else np.column_stack([U, outside / length])
+    basis = (wide @ W).astype(space.basis.dtype)
+    return replace(space, basis=np.ascontiguousarray(basis), singular_values=values, variances=values**2)
+
+
+def _truncated(space: ColumnSpace, rank: int) -> ColumnSpace:
+    return replace(
+        space,
+        basis=np.ascontiguousarray(space.basis[:, :rank]),
+        singular_values=space.singular_values[:rank],
+        variances=space.variances[:rank],
+    )
+
+
+def _ranks(space: ColumnSpace) -> list[int]:
+    """Ranks worth a try: a geometric ladder, and where the variances drop most."""
+    r = space.rank
+    ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
+    drops = np.argsort(np.diff(np.log(np.maximum(space.variances, 1e-300))))[:3] + 1
+    return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
+
+
+def _words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
+    asked = f"{rank} asked for" if rank != "auto" else how
+    return {
+        "rank": f"{space.rank} directions" + (f", {asked}" if asked else ""),
+        "center": ("row means of the full columns" if center else "none")
+        + (f", and an offset for each column ({offset:g} of an entry's variance)" if offset else ""),
+        "shrinkage": f"noise variance {noise_variance:.3g}" if noise_variance else "none, plain least squares",
+    }
+
+
+def _fit_words(best: _Candidate, asked: Observations) -> str:
+    """How well the full columns explain the others, in words."""
+    x = asked.values.astype(np.float64) - (0 if best.space.center is None else best.space.center[asked.rows])
+    spread = float(np.sqrt(np.mean(x**2))) if x.size else 0.0
+    share = np.sqrt(best.error) / spread if spread else 0.0
+    said = f"entries left out are predicted with an error of {share:.1%} of their spread"
+    if share > 0.7:
+        said += ": the full columns explain little, the data are not of low rank"
+    return said
