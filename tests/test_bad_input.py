@@ -151,8 +151,11 @@ def test_8_mixed_scales_are_answered_or_named(rng):
     completion = co.complete(known)
     dense = completion.to_dense()
     for j in range(40):
-        filled = Status(completion.status[j]).is_filled
-        assert np.isfinite(dense[:, j]).all() if filled else np.isnan(dense[~seen[:, j], j]).all()
+        if Status(completion.status[j]).is_filled:
+            np.testing.assert_allclose(dense[:, j], M[:, j], rtol=0, atol=1e-9 * np.abs(M[:, j]).max())
+        else:
+            assert np.isnan(dense[~seen[:, j], j]).all()
+    assert (completion.status <= Status.SOLVED).sum() >= 38
 
 
 def test_8_the_largest_numbers_are_answered_or_named():
@@ -235,7 +238,7 @@ def test_sources_must_know_their_entries():
     M[1, 2] = np.nan
     with pytest.raises(ValueError, match="gave nan at row 1, column 2"):
         co.observe(M, n_full_columns=40, n_entries=1, random_state=0)
-    with pytest.raises(ValueError, match="asked for 3 entries and returned shape"):
+    with pytest.raises(ValueError, match="asked for 3 entries and returned float64 of shape"):
         co.Source(lambda i, j: np.ones(7), shape=(3, 4)).columns([0])
     with pytest.raises(TypeError, match="needs shape="):
         co.Source(lambda i, j: i)
@@ -247,3 +250,97 @@ def test_sources_must_know_their_entries():
 def test_entries_outside_the_matrix(rows, columns):
     with pytest.raises(IndexError, match="must lie in 0"):
         co.complete(known_matrix()).entries(rows, columns)
+
+
+def test_11_masks_are_honoured_or_refused():
+    masked = np.ma.array([1.0, 999.0], mask=[False, True])
+    assert co.Observations.from_triplets([0, 1], [0, 0], masked, (2, 1)).values.tolist() == [1.0]
+    rows = [np.ma.array([1.0, 999.0], mask=[False, True]), np.ma.array([1.0, 2.0])]
+    assert co.Observations.from_dense(rows).values.tolist() == [1.0, 1.0, 2.0]
+    matrix = np.ma.array(np.ones((2, 2)), mask=[[False, False], [False, True]])
+    for call in (
+        lambda: co.observe(matrix, n_full_columns=1, n_entries=1),
+        lambda: co.fit_column_space(matrix),
+        lambda: co.Source(lambda i, j: np.ma.array(np.ones(i.size), mask=True), shape=(2, 2)).columns([0]),
+        lambda: co.Observations.from_dense(np.ones((2, 2)), weights=matrix),
+        lambda: co.Observations.from_triplets(masked, [0, 0], [1.0, 2.0], (2, 1)),
+    ):
+        with pytest.raises(ValueError, match="has masked entries"):
+            call()
+
+
+def test_12_a_format_that_cannot_tell_zeros_is_refused():
+    with pytest.raises(TypeError, match="dia does not tell stored zeros"):
+        co.complete(sparse.dia_array(np.eye(3)))
+
+
+@pytest.mark.parametrize(
+    "change, error, words",
+    [
+        (
+            {"rows": np.array([0, 1, 2, 900_000_000, 1])},
+            IndexError,
+            "rows must lie in 0..2; they reach from 0 to 900000000",
+        ),
+        ({"rows": np.array([0, 1, 2, -1, 1])}, IndexError, "from -1"),
+        ({"rows": np.array([0, 2, 1, 0, 1])}, ValueError, "rows must rise within each column"),
+        ({"rows": [0, 1, 2, 0, 1]}, TypeError, "rows must be an array of 5 integers"),
+        ({"values": np.ones(4)}, TypeError, "rows must be an array of 4 integers"),
+        ({"indptr": np.array([0, 3, 2, 5])}, ValueError, "indptr must rise from 0 to the number of values, 5"),
+        ({"full_columns": np.array([1])}, ValueError, "full_columns must be observed in every row"),
+        ({"full_columns": np.array([7])}, IndexError, "full_columns must lie in 0..2"),
+    ],
+)
+def test_observations_made_by_hand_are_checked(change, error, words):
+    good = {
+        "shape": (3, 3),
+        "indptr": np.array([0, 3, 4, 5]),
+        "rows": np.array([0, 1, 2, 0, 1]),
+        "values": np.ones(5),
+        "weights": None,
+        "full_columns": np.array([0]),
+    }
+    co.complete(co.Observations(**good))
+    with pytest.raises(error, match=words):
+        co.Observations(**{**good, **change})
+
+
+@pytest.mark.parametrize(
+    "make, error, words",
+    [
+        (lambda: co.Source(lambda i, j: i, (3, 3), dtype=int), TypeError, "must be float32 or float64; got int64"),
+        (lambda: co.Source(lambda i, j: i + 1j, (3, 3)).columns([0]), ValueError, "returned complex128 of shape"),
+        (lambda: co.Source(lambda i, j: ["a"] * i.size, (3, 3)).columns([0]), ValueError, "returned <U1 of shape"),
+        (lambda: co.Source(np.ones((3, 3)), shape=(2, 2)), TypeError, "an array has its own"),
+        (lambda: co.Source(sparse.eye_array(3)), TypeError, "an array or a function"),
+        (lambda: co.solve_columns(*_small(), n_threads=-1), ValueError, "n_threads .* got -1"),
+        (lambda: co.complete(known_matrix(), progress=3), TypeError, "progress must be a function"),
+        (lambda: co.complete(known_matrix(), random_state="x"), TypeError, "random_state"),
+        (lambda: co.complete(known_matrix(), rank=np.array([1, 2])), TypeError, "rank must be a whole number"),
+        (lambda: co.complete(known_matrix()).columns([[0, 1]]), ValueError, r"got shape \(1, 2\)"),
+        (lambda: co.complete(known_matrix()).columns(1.5), ValueError, "columns is 1.5"),
+        (lambda: co.complete(known_matrix()).entries([0, 1], [0, 1, 2]), ValueError, "do not match"),
+        (lambda: co.complete(known_matrix(), bounds="01"), TypeError, "pair"),
+        (lambda: co.fit_column_space(np.ones((2, 2)), center="no"), ValueError, "center must be one of True, False"),
+        (lambda: co.theory.expected_distinct(5, -1), ValueError, "n must be a whole number from 1 on"),
+    ],
+)
+def test_other_arguments(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def _small():
+    o = co.Observations.from_dense(known_matrix())
+    return co.fit_column_space(o), o
+
+
+def test_single_precision_that_cannot_hold_the_answer():
+    known = np.full((30, 3), 2e38, np.float32)
+    known[1:, 2] = np.nan
+    completion = co.complete(known)
+    assert completion.status[2] == Status.OVERFLOW and np.isnan(completion.to_dense()[1:, 2]).all()
+
+
+def test_a_plan_for_a_matrix_of_any_size():
+    assert co.plan((10**12, 10**12), 50).practical.n_full_columns == 52

@@ -122,3 +122,33 @@ def test_single_precision(rng):
     space = co.fit_column_space((L @ R).astype(np.float32))
     assert space.basis.dtype == np.float32 and space.rank == 5
     assert orthonormality(space.basis) < 30
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-7, 1e-10, 1e-12])
+@pytest.mark.parametrize("shape", [(300, 40), (800, 450)])
+def test_noise_is_told_however_small(rng, noise, shape):
+    L, R = low_rank(rng, *shape, 3)
+    A = L @ R + noise * rng.standard_normal(shape)
+    assert abs(co.fit_column_space(A, rank=3).noise_std / noise - 1) < 0.1
+
+
+@pytest.mark.parametrize("d", [2, 5, 6, 7, 10, 49])
+def test_identical_columns_leave_nothing_when_centered(rng, d):
+    A = np.repeat(rng.standard_normal((40, 1)), d, axis=1)
+    assert co.fit_column_space(A, center=True).rank == 0
+
+
+def test_a_wide_matrix_with_a_decaying_spectrum(rng):
+    values = 10.0 ** -np.linspace(0, 6, 30)
+    A = linalg.qr(rng.standard_normal((900, 30)), mode="economic")[0] * values
+    A = A @ linalg.qr(rng.standard_normal((500, 30)), mode="economic")[0].T
+    space = co.fit_column_space(A, rank=10)
+    V = linalg.svd(A, full_matrices=False)[0][:, :10]
+    assert space_angle(space.basis, V) < 1e-10
+
+
+def test_small_columns_count_like_large_ones(rng):
+    L, R = low_rank(rng, 60, 4, 4)
+    A = L @ R * np.array([1e200, 1.0, 1e-100, 1e-200])
+    space = co.fit_column_space(A)
+    assert space.rank == 4 and space_angle(space.basis, np.linalg.qr(L)[0]) < 1e-12

@@ -221,3 +221,26 @@ def test_damage_and_existing_folders_are_noticed(case, tmp_path):
         (target / "arrays.npz").write_bytes(damaged)
         with pytest.raises(ValueError, match="damaged"):
             co.Completion.load(target)
+
+
+def test_facts_are_checked_too(case, tmp_path):
+    import json
+
+    _, known, _ = case
+    target = tmp_path / "result"
+    paper(known).save(target)
+    whole = json.loads((target / "facts.json").read_text())
+    for change in (
+        {"shape": [40, 61]},
+        {"bounds": ["5", "1"]},
+        {"choices": 3},
+        {"noise_variance": "abc"},
+        {"format": "?"},
+    ):
+        (target / "facts.json").write_text(json.dumps({**whole, **change}))
+        with pytest.raises(ValueError, match="damaged"):
+            co.Completion.load(target)
+    for text in ("", "[]", "3", "{}"):
+        (target / "facts.json").write_text(text)
+        with pytest.raises(ValueError, match="damaged"):
+            co.Completion.load(target)

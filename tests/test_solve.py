@@ -235,3 +235,121 @@ def test_status_messages_end_in_a_remedy():
     for status in Status:
         assert ";" in status.message and status.message.split(";")[-1].strip()
     assert [s for s in Status if s.is_filled] == [Status.FULL, Status.SOLVED, Status.PRIOR, Status.PRIOR_ONLY]
+
+
+def test_the_codes_of_the_kernel_are_those_of_status():
+    from colonnade import _kernels
+
+    for status in Status:
+        assert status == Status.FULL or getattr(_kernels, status.name) == status
+
+
+def bumps(m, r):
+    """An orthonormal basis of smooth functions: few random rows of it are often close to dependent."""
+    x = np.linspace(0, 1, m)[:, None]
+    return np.linalg.qr(np.exp(-0.5 * ((x - np.linspace(0, 1, r)) * r / 1.5) ** 2))[0]
+
+
+def kahan(r, angle=1.2):
+    """Kahan's matrix, whose pivots do not show its condition, as rows of an orthonormal basis."""
+    X = np.diag(np.sin(angle) ** np.arange(r)) @ (np.eye(r) - np.cos(angle) * np.triu(np.ones((r, r)), 1))
+    X *= 0.9 / np.linalg.norm(X, 2)
+    return np.vstack([X, np.linalg.cholesky(np.eye(r) - X.T @ X).T])
+
+
+@pytest.mark.parametrize("r", [6, 12, 20, 40, 60])
+@pytest.mark.parametrize("kind", ["bumps", "kahan"])
+def test_the_error_is_that_of_a_stable_method(rng, r, kind):
+    """eps times the condition, not times its square, wherever that is small enough to be seen."""
+    U = bumps(400, r) if kind == "bumps" else kahan(r)
+    m, n, s = U.shape[0], 60, int(1.5 * r) if kind == "bumps" else r
+    rows = [np.sort(rng.choice(m, s, replace=False)) if kind == "bumps" else np.arange(r) for _ in range(n)]
+    truth = rng.standard_normal((r, n))
+    values = np.concatenate([U[i] @ truth[:, j] for j, i in enumerate(rows)])
+    o = co.Observations(
+        (m, n), np.arange(n + 1) * s, np.concatenate(rows).astype(np.int32), values, None, np.zeros(0, np.int64)
+    )
+    Z, status = co.solve_columns(co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0), o)
+    condition = np.array([np.linalg.cond(U[i]) for i in rows])
+    error = np.abs(Z - truth).max(axis=0) / np.abs(truth).max(axis=0)
+    clear = condition < 1e12
+    assert clear.any() and (status[clear] == Status.SOLVED).all()
+    assert (error[clear] <= 50 * np.finfo(float).eps * condition[clear]).all()
+
+
+@pytest.mark.parametrize("case", ["weights", "center", "penalty", "dual", "undetermined", "float32"])
+def test_groups_of_columns_equal_the_reference(rng, case):
+    m, n, s = 60, 150, 18
+    r = 30 if case == "dual" else 9
+    dtype = np.float32 if case == "float32" else np.float64
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0].astype(dtype)
+    if case == "undetermined":
+        U[:30, 1] = U[:30, 0]
+    patterns = [np.sort(rng.choice(30 if case == "undetermined" else m, s, replace=False)) for _ in range(4)]
+    weighing = [10 ** rng.uniform(-1, 1, s) for _ in range(4)]
+    which = rng.integers(0, 4, n)
+    rows = np.concatenate([patterns[k] for k in which]).astype(np.int32)
+    weights = np.concatenate([weighing[k] for k in which]) if case == "weights" else None
+    center = rng.standard_normal(m).astype(dtype) if case == "center" else None
+    values = rng.standard_normal(n * s).astype(dtype)
+    o = co.Observations((m, n), np.arange(n + 1) * s, rows, values, weights, np.zeros(0, np.int64))
+    penalty = rng.random(r) if case in ("penalty", "dual") else None
+    space = co.ColumnSpace(U, np.ones(r), center, np.ones(r), 0.1)
+    Z, status = co.solve_columns(space, o, penalty=penalty)
+    Z0, status0 = solve_columns_in_numpy(space, o, penalty=penalty)
+    assert (status == status0).all() and (status == Status.UNDETERMINED).all() == (case == "undetermined")
+    np.testing.assert_allclose(Z, Z0, atol=1e-3 if case == "float32" else 1e-10)
+
+
+@pytest.mark.parametrize(
+    "make", [np.asfortranarray, lambda U: np.repeat(U, 2, axis=1)[:, ::2], lambda U: U[::-1][::-1]]
+)
+def test_any_memory_layout_of_the_basis(rng, make):
+    space, o = ragged(rng, r=6)
+    other = co.ColumnSpace(make(space.basis), space.singular_values, None, space.variances, 0.1)
+    np.testing.assert_array_equal(co.solve_columns(other, o)[0], co.solve_columns(space, o)[0])
+
+
+def test_a_basis_at_the_end_of_its_memory(rng):
+    """Whole vectors are read, but never beyond the last row: a page that may not be touched follows it."""
+    import ctypes
+    import mmap
+
+    page = mmap.PAGESIZE
+    for r in (1, 3, 5, 9, 14):
+        U = np.linalg.qr(rng.standard_normal((40, r)))[0]
+        size = -(-U.nbytes // page) * page
+        memory = mmap.mmap(-1, size + page)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + size), page, 0) == 0
+        guarded = np.frombuffer(memory, np.float64, U.size, size - U.nbytes).reshape(U.shape)
+        guarded[:] = U
+        space = co.ColumnSpace(guarded, np.ones(r), None, np.ones(r), 0.0)
+        rows = np.arange(40, dtype=np.int32)
+        o = co.Observations((40, 1), np.array([0, 40]), rows, U @ np.ones(r), None, np.zeros(0, np.int64))
+        np.testing.assert_allclose(co.solve_columns(space, o)[0][:, 0], 1.0, atol=1e-12)
+
+
+def test_a_neighbour_that_overflows_changes_nothing(rng):
+    m, r, s = 40, 5, 12
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    rows = np.tile(np.sort(rng.choice(m, s, replace=False)), 3).astype(np.int32)
+    values = rng.standard_normal((3, s))
+    space = co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0)
+
+    def solve(values):
+        o = co.Observations((m, 3), np.arange(4) * s, rows, values.ravel(), None, np.zeros(0, np.int64))
+        return co.solve_columns(space, o)[0]
+
+    calm = solve(values)
+    values[1] = 1.7e308
+    np.testing.assert_array_equal(solve(values)[:, [0, 2]], calm[:, [0, 2]])
+
+
+def test_a_very_large_penalty_only_closes_its_direction(rng):
+    space, o = ragged(rng, r=3, counts=10)
+    Z, status = co.solve_columns(space, o, penalty=np.array([1e34, 0.1, 0.1]))
+    Z0, status0 = solve_columns_in_numpy(space, o, penalty=np.array([1e34, 0.1, 0.1]))
+    assert (status == Status.SOLVED).all() and (status0 == Status.SOLVED).all()
+    np.testing.assert_allclose(Z, Z0, atol=1e-10)
+    assert (np.abs(Z[0]) < 1e-30).all()

@@ -166,9 +166,9 @@ class _Candidate:
 
     def is_clearly_better_than(self, other: _Candidate) -> bool:
         """By more than chance, as the losses tell that both have at the same places."""
+        if not np.isfinite(self.error) or not np.isfinite(other.error) or self.losses.size < 2:
+            return self.error < other.error
         gain = other.losses - self.losses
-        if gain.size < 2 or not np.isfinite(self.error):
-            return False
         return bool(gain.mean() > _SURE * gain.std(ddof=1) / np.sqrt(gain.size))
 
 
@@ -185,8 +185,11 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
     if not candidates:
         space = fit_column_space(o, rank=limit, center=centers[0])
         return Lesson(space, 0.0, _words(space, centers[0], 0.0, rank))
+    if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
+        candidates += [_judge(_truncated(c.space, r), asked, 0, 0.0) for c in candidates for r in _ranks(c.space)]
+        candidates.sort(key=lambda c: c.error)
     best = _best_of(candidates)
-    if rank == "auto":
+    if rank == "auto" and shrinkage != 0:
         shorter = [_judge(_truncated(best.space, r), asked, shrinkage, best.offset) for r in _ranks(best.space)]
         best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
     how = (

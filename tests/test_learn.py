@@ -1,0 +1,146 @@
+"""The automatic settings: exact on exact data, close to the best on others, honest where nothing helps."""
+
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade import Status
+from colonnade.learn import learn, leave_one_out
+
+from problems import hide, low_rank
+
+
+def error(completion, M, seen):
+    hidden = ~seen & ~seen.all(axis=0)
+    return np.linalg.norm((completion.to_dense() - M)[hidden]) / np.linalg.norm(M[hidden])
+
+
+def noisy(rng, m=150, n=200, r=4, d=25, s=15, noise=0.3, level=0.0):
+    L, R = low_rank(rng, m, n, r)
+    M = L @ R + level + noise * rng.standard_normal((m, n))
+    return M, *hide(rng, M, d, s)
+
+
+def test_leaving_one_out_is_what_it_says(rng):
+    """Against predicting every entry from the others of its column, one by one."""
+    _, known, _ = noisy(rng, n=40)
+    o = co.Observations.from_dense(known)
+    for center, r in ((True, 10), (False, 20)):
+        space = co.fit_column_space(o, rank=r, center=center)
+        some = o.take(o.partial_columns[:3])
+        errors, deviations = leave_one_out(space, some, [0.05])
+        c = 0 if space.center is None else space.center
+        F = space.basis * np.sqrt(space.variances)
+        K = F @ F.T + 0.05 * np.eye(150)
+        for j in range(3):
+            rows = some.rows[some.indptr[j] : some.indptr[j + 1]]
+            x = (some.values[some.indptr[j] : some.indptr[j + 1]]) - (c[rows] if space.center is not None else 0)
+            for k, i in enumerate(rows):
+                others = np.delete(rows, k)
+                weights = np.linalg.solve(K[np.ix_(others, others)], K[others, i])
+                at = some.indptr[j] + k
+                np.testing.assert_allclose(errors[at, 0], x[k] - weights @ np.delete(x, k), atol=1e-9)
+                np.testing.assert_allclose(deviations[at, 0] ** 2, K[i, i] - weights @ K[others, i], rtol=1e-8)
+
+
+def test_plain_least_squares_is_left_out_too(rng):
+    _, known, _ = noisy(rng, n=40)
+    o = co.Observations.from_dense(known)
+    space = co.fit_column_space(o, rank=5)
+    some = o.take(o.partial_columns[:2])
+    errors, _ = leave_one_out(space, some, [0.0])
+    for at in range(15):
+        rest = np.delete(np.arange(15), at)
+        z = np.linalg.lstsq(space.basis[some.rows[:15][rest]], some.values[:15][rest], rcond=None)[0]
+        np.testing.assert_allclose(errors[at, 0], some.values[at] - space.basis[some.rows[at]] @ z, rtol=1e-7)
+
+
+def test_exact_data_are_recognised(rng):
+    L, R = low_rank(rng, 80, 90, 5)
+    for M in (L @ R, (L @ R).astype(np.float32)):
+        known, seen = hide(rng, M, 12, 10)
+        completion = co.complete(known)
+        assert completion.noise_variance == 0 and completion.rank == 5
+        assert error(completion, M, seen) < (1e-12 if M.dtype == np.float64 else 1e-4)
+
+
+def test_noisy_data_are_filled_nearly_as_well_as_with_the_truth_at_hand(rng):
+    """The best that any rank, center and noise variance of a grid can do, judged by the hidden entries themselves."""
+    M, known, seen = noisy(rng)
+    automatic = error(co.complete(known), M, seen)
+    best = min(
+        error(co.complete(known, rank=r, center=c, shrinkage=t, refine=0), M, seen)
+        for r in (2, 3, 4, 5, 8, 25)
+        for c in (False, True)
+        for t in (0, 0.03, 0.1, 0.3, 1)
+        if r < 15 or t
+    )
+    assert automatic < 1.08 * best
+
+
+def test_a_common_level_is_centered(rng):
+    M, known, seen = noisy(rng, level=20.0)
+    completion = co.complete(known)
+    assert completion.center is not None and "row means" in completion.choices["center"]
+    assert (
+        error(completion, M, seen)
+        < error(co.complete(known, center=False, shrinkage=0, rank=4, refine=0), M, seen) * 1.02
+    )
+
+
+def test_a_single_gappy_column_of_a_table(rng):
+    """Three complete features and one with gaps that depends on them: an ordinary data frame."""
+    A = rng.standard_normal((200, 3))
+    M = np.column_stack([A, A @ [1.0, -2.0, 0.5] + 0.1 * rng.standard_normal(200)])
+    seen = np.ones(M.shape, bool)
+    seen[rng.choice(200, 60, replace=False), 3] = False
+    completion = co.complete(np.where(seen, M, np.nan))
+    off = completion.to_dense()[~seen] - M[~seen]
+    assert np.sqrt(np.mean(off**2)) < 0.2  # the noise is 0.1, the spread 2.3
+
+
+def test_pure_noise_is_called_so(rng):
+    M = rng.standard_normal((60, 80))
+    known, seen = hide(rng, M, 20, 15)
+    completion = co.complete(known)
+    assert "not of low rank" in completion.choices["fit"]
+    assert error(completion, M, seen) < 1.1  # not much worse than saying nothing
+    partial = completion.observations.partial_columns
+    assert "recovered" not in set(
+        co.complete(known, center=False, shrinkage=0, rank=5, refine=0).certificates().verdict[partial]
+    )
+
+
+def test_few_entries_and_few_columns_are_survived(rng):
+    for d, s in ((1, 3), (2, 1), (3, 2), (5, 1)):
+        M, known, seen = noisy(rng, m=10, n=12, r=1, d=d, s=s)
+        completion = co.complete(known)
+        dense = completion.to_dense()
+        assert (dense[seen] == M[seen]).all()
+        for j in range(12):
+            assert np.isfinite(dense[:, j]).all() == Status(completion.status[j]).is_filled
+
+
+def test_the_same_answer_every_time(rng):
+    _, known, _ = noisy(rng, n=400)
+    one, two = co.complete(known), co.complete(known)
+    assert one.to_dense().tobytes() == two.to_dense().tobytes()
+    seeded = co.complete(known, random_state=3).to_dense().tobytes()
+    assert seeded == co.complete(known, random_state=3).to_dense().tobytes()
+
+
+def test_what_is_given_is_kept(rng):
+    _, known, _ = noisy(rng)
+    o = co.Observations.from_dense(known)
+    assert learn(o, rank=7).space.rank == 7
+    assert learn(o, center=False).space.center is None
+    assert learn(o, shrinkage=0.5).noise_variance == 0.5
+    assert learn(o, shrinkage=0).noise_variance == 0 and learn(o, shrinkage=0).space.rank < 15
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_scale_does_not_change_the_choices(rng, scale):
+    _, known, _ = noisy(rng)
+    np.testing.assert_allclose(
+        co.complete(known * scale).to_dense() / scale, co.complete(known).to_dense(), rtol=1e-6, atol=1e-7
+    )
