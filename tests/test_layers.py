@@ -16,6 +16,7 @@ ORDER = [
     ["column_space"],
     ["solve"],
     ["learn", "certificates"],
+    ["intervals"],
     ["completion"],
     ["storage", "_imputer"],
     ["estimators"],
@@ -26,9 +27,13 @@ ORDER = [
 ]
 
 
+# Imported late, inside a function, against the order: a method that hands over to its own module.
+LATE = {("completion", "certificates"), ("completion", "storage")}
+
+
 def imports_of(path):
-    """Names of our own modules that a file imports at its top level."""
-    for node in ast.parse(path.read_text()).body:
+    """Names of our own modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == 1:
             yield from [node.module.split(".")[0]] if node.module else [name.name for name in node.names]
 
@@ -41,7 +46,7 @@ def test_a_stage_imports_only_earlier_stages():
         f"{file.stem} imports {name}"
         for file in files
         for name in imports_of(file)
-        if name in rank and rank[name] >= rank[file.stem]
+        if name in rank and rank[name] >= rank[file.stem] and (file.stem, name) not in LATE
     ]
     assert not wrong
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_generator, as_indices, as_real, is_auto
 from .column_space import ColumnSpace, fit_column_space
+from .intervals import calibrate, deviations
 from .learn import Lesson, learn, penalty_of
 from .observations import Observations, as_observations
 from .observe import observe
@@ -105,6 +107,29 @@ class Completion:
             i, j = rows[lo : lo + step], columns[lo : lo + step]
             flat[lo : lo + step] = self._entries(i, j)
         return result
+
+    def interval(self, rows, columns, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Low and high ends between which entries at (rows[k], columns[k]), measured anew, lie with this probability.
+
+        Observed entries are their own interval. The coverage is calibrated on observed entries of partial columns that
+        were left out, so it holds for entries like those, on average over rows and columns.
+        """
+        level = as_real("level", level, 0, 1, "()")
+        centers = self.entries(rows, columns)
+        rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
+        rows, columns = rows.ravel(), columns.ravel()
+        calibration = self._calibration
+        half = deviations(self, rows, columns) * calibration.row_factors[rows] * calibration.half_width(level)
+        half[self.observations.locate(rows, columns) >= 0] = 0.0
+        half = half.reshape(centers.shape)
+        low, high = centers - half, centers + half
+        self._keep_in_bounds(low)
+        self._keep_in_bounds(high)
+        return low.astype(centers.dtype, copy=False), high.astype(centers.dtype, copy=False)
+
+    @cached_property
+    def _calibration(self):
+        return calibrate(self)
 
     def certificates(self) -> np.recarray:
         """How far each column can be trusted: see `certificates.certify`."""

@@ -1,0 +1,87 @@
+"""Intervals cover as often as they say, and say where they are sure."""
+
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade.intervals import deviations
+
+from problems import hide, low_rank
+
+
+def noisy(rng, noise, n=300, level=0.0):
+    L, R = low_rank(rng, 120, n, 4)
+    M = L @ R + level + noise * rng.standard_normal((120, n))
+    return M, *hide(rng, M, 40, 20)
+
+
+@pytest.mark.parametrize("settings", [{}, {"rank": 4, "center": False, "shrinkage": 0, "refine": 0}])
+def test_coverage_is_what_it_says_on_gaussian_data(settings):
+    """20 matrices of about 31,000 hidden entries each; what is left of chance is the calibration of 5,200 entries."""
+    covered = {level: [] for level in (0.5, 0.8, 0.9, 0.95)}
+    for seed in range(20):
+        M, known, seen = noisy(np.random.default_rng(seed), 0.5)
+        completion = co.complete(known, **settings)
+        i, j = np.nonzero(~seen)
+        for level, found in covered.items():
+            low, high = completion.interval(i, j, level)
+            found.append(np.mean((low <= M[i, j]) & (M[i, j] <= high)))
+    for level, found in covered.items():
+        assert abs(np.mean(found) - level) < 0.03, (level, np.mean(found))
+
+
+def test_noisy_rows_have_wider_intervals_than_quiet_ones(rng):
+    L, R = low_rank(rng, 100, 400, 3)
+    noise = np.where(np.arange(100) < 50, 0.1, 1.0)[:, None]
+    M = L @ R + noise * rng.standard_normal((100, 400))
+    known, seen = hide(rng, M, 60, 25)
+    completion = co.complete(known)
+    i, j = np.nonzero(~seen)
+    low, high = completion.interval(i, j, 0.9)
+    inside, quiet = (low <= M[i, j]) & (M[i, j] <= high), i < 50
+    assert np.mean((high - low)[quiet]) < 0.5 * np.mean((high - low)[~quiet])
+    constant = 2 * np.quantile(np.abs(M[i, j] - completion.entries(i, j)), inside.mean())
+    assert np.mean(high - low) < 0.9 * constant, "narrower than a constant width of the same coverage"
+
+
+def test_the_deviation_is_that_of_the_posterior(rng):
+    """Against the textbook formula for a Gaussian vector of which some entries are seen, both ways of computing it."""
+    _, known, _ = noisy(rng, 0.3)
+    for rank in (4, 39):
+        completion = co.complete(known, rank=rank, center=True, shrinkage=0.09, refine=0)
+        F = completion.basis * np.sqrt(completion.space.variances)
+        K = F @ F.T
+        for j in completion.observations.partial_columns[:5]:
+            O = np.flatnonzero(np.isfinite(known[:, j]))
+            inner = K[np.ix_(O, O)] + 0.09 * np.eye(O.size)
+            variance = np.diag(K - K[:, O] @ np.linalg.solve(inner, K[O])) + 0.09
+            found = deviations(completion, np.arange(120), np.full(120, j))
+            np.testing.assert_allclose(found**2, variance, rtol=1e-8)
+
+
+def test_exact_data_have_no_width(rng):
+    L, R = low_rank(rng, 60, 70, 3)
+    known, seen = hide(rng, L @ R, 8, 9)
+    i, j = np.nonzero(~seen)
+    low, high = co.complete(known).interval(i, j, 0.95)
+    assert np.max(high - low) < 1e-9 and np.max(np.abs(low - (L @ R)[i, j])) < 1e-9
+
+
+def test_observed_entries_bounds_and_gaps(rng):
+    _, known, _ = noisy(rng, 0.3)
+    known[:, -1] = np.nan
+    completion = co.complete(known, rank=4, center=False, shrinkage=0, bounds=(-1, 1), refine=0)
+    rows, columns = np.arange(120)[:, None], np.arange(300)[None, :]
+    low, high = completion.interval(rows, columns)
+    observed = np.isfinite(known)
+    assert low.shape == (120, 300) and (low[observed] == known[observed].clip(-1, 1)).all()
+    assert np.isnan(low[:, -1]).all() and np.isnan(high[:, -1]).all()
+    hidden = ~observed & np.isfinite(low)
+    assert (low[hidden] >= -1).all() and (high[hidden] <= 1).all() and (low <= high)[hidden].all()
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, np.nan])
+def test_levels(rng, level):
+    _, known, _ = noisy(rng, 0.3)
+    with pytest.raises(ValueError, match=r"level must be a finite number in \(0, 1\)"):
+        co.complete(known, rank=2).interval(0, 50, level)
