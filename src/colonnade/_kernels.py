@@ -24,7 +24,7 @@ from ._tiles import LANES, TILE_VECTORS, backward, gather, head1, head2, head3, 
 SOLVED, PRIOR, NO_OBSERVATION, TOO_FEW, UNDETERMINED, OVERFLOW, PRIOR_ONLY = 1, 2, 3, 4, 5, 6, 7
 
 SMALL_PIVOT = 0.05  # a pivot below this share of its diagonal entry shows a bad condition, but not every one does
-FEW_DIRECTIONS, SAFE_PIVOT = 12, 0.5  # with so few directions, pivots above that show a good one
+FEW_DIRECTIONS, SAFE_PIVOT = 24, 0.3  # with so few directions, pivots above that show a good one
 WELL_CONDITIONED = 4.0  # up to this estimate of the condition squaring costs nothing worth mending
 LEAST_ROOT = 1e-5  # of a pivot beside the largest, for which a correction is tried
 MENDED = 1e-8  # a correction of more than this share of the answer: solve by QR
@@ -256,9 +256,9 @@ def _forward(R, T, r, x):
 def _is_well_conditioned(R, T, stride, r, sound, z, x):
     """Whether squaring has cost nothing worth mending.
 
-    The pivots alone tell it of few directions: with all of them at least half of the diagonal, the smallest eigenvalue
-    of the scaled matrix is at least 2^-r / e. Of more, an estimate is needed: z = R^-1 v with v of mixed signs leans
-    towards the weakest direction, and |R^-T z| / |z| measures it; the unit is the largest pivot.
+    The pivots alone tell it of few directions: with all of them at least 0.3 of the diagonal, the smallest eigenvalue of
+    the scaled matrix is at least 0.3^r / e, and in practice far larger. Of more, an estimate is needed: z = R^-1 v with
+    v of mixed signs leans towards the weakest direction, and |R^-T z| / |z| measures it, with the largest pivot as unit.
     """
     if not sound or r <= FEW_DIRECTIONS:
         return sound
@@ -312,19 +312,39 @@ def _correct(X, s, R, T, stride, penalty, r, column, z, step):
 
 
 @_compiled(**_inner)
-def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X, R, T, stride, diagonal, z, Z, status):
+def _solve_dual(
+    U,
+    center,
+    indptr,
+    rows,
+    values,
+    weights,
+    top,
+    penalty,
+    members,
+    first,
+    size,
+    X,
+    R,
+    T,
+    stride,
+    diagonal,
+    z,
+    Z,
+    status,
+):
     """The s x s system in place of the r x r one; only with fewer entries than directions and every penalty > 0."""
     r = U.shape[1]
-    lo = indptr[group[0]]
-    s = indptr[group[0] + 1] - lo
+    lo = indptr[members[first]]
+    s = indptr[members[first] + 1] - lo
     for k in range(s):
         diagonal[k] = top / weights[lo + k] if weights.size else 1.0
         for q in range(r):
             X[q, k] = U[rows[lo + k], q] / np.sqrt(penalty[q] / top)
     sound = _factor(X, r, R, T, stride, diagonal, s, _padded(s), SMALL_PIVOT)
     x = np.empty(s)
-    for g in range(group.size):
-        column = group[g]
+    for g in range(first, first + size):
+        column = members[g]
         at = indptr[column]
         for k in range(s):
             x[k] = np.float64(values[at + k]) - (np.float64(center[rows[lo + k]]) if center.size else 0.0)
@@ -347,25 +367,46 @@ def _solve_dual(U, center, indptr, rows, values, weights, top, penalty, group, X
 
 @_compiled(**_inner)
 def _solve_primal(
-    U, center, indptr, rows, values, weights, top, penalty, group, floor, X, R, T, stride, diagonal, z, step, Z, status
+    U,
+    center,
+    indptr,
+    rows,
+    values,
+    weights,
+    top,
+    penalty,
+    members,
+    first,
+    size,
+    floor,
+    X,
+    R,
+    T,
+    stride,
+    diagonal,
+    z,
+    step,
+    Z,
+    status,
 ):
     """The r x r system, factored once for all columns of a group."""
     r = U.shape[1]
-    lo = indptr[group[0]]
-    s = indptr[group[0] + 1] - lo
+    lo = indptr[members[first]]
+    s = indptr[members[first] + 1] - lo
     _gather_rows(U, rows, weights, top, lo, s, X, stride)
     done = SOLVED if s >= r else PRIOR
-    for k in range(group.size):
-        fine = _gather_values(center, rows, values, weights, top, lo, indptr[group[k]], s, X, r + k)
-        status[group[k]] = done if fine else OVERFLOW
+    for k in range(size):
+        column = members[first + k]
+        fine = _gather_values(center, rows, values, weights, top, lo, indptr[column], s, X, r + k)
+        status[column] = done if fine else OVERFLOW
     for q in range(r):
         diagonal[q] = penalty[q] / top
     share = SAFE_PIVOT if r <= FEW_DIRECTIONS else SMALL_PIVOT
-    sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + group.size), share)
-    easy = _is_well_conditioned(R, T, stride, r, sound, z, step)
-    usable = _can_be_corrected(T, r, floor)
-    for k in range(group.size):
-        column = group[k]
+    sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + size), share)
+    easy = _is_well_conditioned(R, T, stride, r, sound, z, step) and T[0, LANES] * floor < 1e-3
+    usable = easy or _can_be_corrected(T, r, floor)
+    for k in range(size):
+        column = members[first + k]
         good = usable and status[column] == done and _substitute(R, T, stride, r, r + k, z)
         if good and (easy or _correct(X, s, R, T, stride, diagonal, r, r + k, z, step)):
             _put(1.0, z, r, Z, column)
@@ -405,22 +446,40 @@ def solve_groups(
     z, step, diagonal = np.zeros(_padded(r)), np.zeros(_padded(r)), np.zeros(_padded(r))
     floor = 0.0 if n_penalised == r else unit_floor
     for g in range(start, stop):
-        group = members[bounds[g] : bounds[g + 1]]
-        lo = indptr[group[0]]
-        s = indptr[group[0] + 1] - lo
+        first, size = bounds[g], bounds[g + 1] - bounds[g]
+        lo = indptr[members[first]]
+        s = indptr[members[first] + 1] - lo
         if s == 0 or (s < r and n_penalised == 0):
             code = TOO_FEW if s else PRIOR_ONLY if n_penalised == r else NO_OBSERVATION
-            for k in range(group.size):
-                status[group[k]] = code
+            for k in range(first, first + size):
+                status[members[k]] = code
                 for q in range(r):
-                    Z[group[k], q] = 0.0 if code == PRIOR_ONLY else np.nan
+                    Z[members[k], q] = 0.0 if code == PRIOR_ONLY else np.nan
             continue
         top = np.float64(weights[lo]) if weights.size else 1.0
         for k in range(lo, lo + s if weights.size else lo):
             top = max(top, np.float64(weights[k]))
         if s < r and n_penalised == r:
             _solve_dual(
-                U, center, indptr, rows, values, weights, top, penalty, group, X, R, T, stride, diagonal, z, Z, status
+                U,
+                center,
+                indptr,
+                rows,
+                values,
+                weights,
+                top,
+                penalty,
+                members,
+                first,
+                size,
+                X,
+                R,
+                T,
+                stride,
+                diagonal,
+                z,
+                Z,
+                status,
             )
         else:
             _solve_primal(
@@ -432,7 +491,9 @@ def solve_groups(
                 weights,
                 top,
                 penalty,
-                group,
+                members,
+                first,
+                size,
                 floor,
                 X,
                 R,
