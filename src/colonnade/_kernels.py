@@ -256,9 +256,10 @@ def _forward(R, T, r, x):
 def _is_well_conditioned(R, T, stride, r, sound, z, x):
     """Whether squaring has cost nothing worth mending.
 
-    The pivots alone tell it of few directions: with all of them at least 0.3 of the diagonal, the smallest eigenvalue of
-    the scaled matrix is at least 0.3^r / e, and in practice far larger. Of more, an estimate is needed: z = R^-1 v with
-    v of mixed signs leans towards the weakest direction, and |R^-T z| / |z| measures it, with the largest pivot as unit.
+    The pivots alone tell it of few directions: with all of them at least 0.3 of the diagonal, the smallest eigenvalue
+    of the scaled matrix is at least 0.3^r / e, and in practice far larger. Of more, an estimate is needed: z = R^-1 v
+    with v of mixed signs leans towards the weakest direction, and |R^-T z| / |z| measures it; the unit is the largest
+    pivot.
     """
     if not sound or r <= FEW_DIRECTIONS:
         return sound
