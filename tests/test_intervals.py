@@ -17,9 +17,9 @@ def noisy(rng, noise, n=300, level=0.0):
 
 @pytest.mark.parametrize("settings", [{}, {"rank": 4, "center": False, "shrinkage": 0, "refine": 0}])
 def test_coverage_is_what_it_says_on_gaussian_data(settings):
-    """20 matrices of about 31,000 hidden entries each; what is left of chance is the calibration of 5,200 entries."""
+    """10 matrices of about 31,000 hidden entries each; what is left of chance is the calibration of 5,200 entries."""
     covered = {level: [] for level in (0.5, 0.8, 0.9, 0.95)}
-    for seed in range(20):
+    for seed in range(10):
         M, known, seen = noisy(np.random.default_rng(seed), 0.5)
         completion = co.complete(known, **settings)
         i, j = np.nonzero(~seen)

@@ -20,7 +20,7 @@ from .observations import Observations
 from .solve import solve_columns
 
 _ASKED_ENTRIES = 4_000  # of partial columns that are left out
-_ASKED_COLUMNS = 30, 200  # to which they belong: at least and at most
+_ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
 _MANY_COLUMNS = 20
 _FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
@@ -185,6 +185,7 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
     if not candidates:
         space = fit_column_space(o, rank=limit, center=centers[0])
         return Lesson(space, 0.0, _words(space, centers[0], 0.0, rank))
+    whole = list(candidates)
     if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
         candidates += [_judge(_truncated(c.space, r), asked, 0, 0.0) for c in candidates for r in _ranks(c.space)]
         candidates.sort(key=lambda c: c.error)
@@ -192,11 +193,7 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
     if rank == "auto" and shrinkage != 0:
         shorter = [_judge(_truncated(best.space, r), asked, shrinkage, best.offset) for r in _ranks(best.space)]
         best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
-    how = (
-        "all that the full columns have"
-        if best.space.rank == max(c.space.rank for c in candidates)
-        else "by leaving out"
-    )
+    how = "all that the full columns have" if any(best is c for c in whole) else "by leaving out"
     choices = _words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     return Lesson(best.space, best.noise_variance, {**choices, "fit": _fit_words(best, asked)})
 
@@ -249,7 +246,7 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
         for s in np.unique(o.n_observed[o.n_observed > 0]):
             at = o.indptr[:-1][o.n_observed == s][:, None] + np.arange(s)
             w = roots[at]
-            P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None])
+            P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None], noise.min() == 0)
             solved, diagonal = _inverse_parts(P, squares, x[at] * w, noise)
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors[at] = solved / diagonal / w[:, :, None]
@@ -257,16 +254,23 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     return errors, deviations
 
 
-def _principal_axes(B):
-    """P and squared singular values of a stack of matrices; of wide ones by their small Gram matrices.
+def _principal_axes(B, exactly):
+    """P and squared singular values of a stack of matrices, by the smaller of their Gram matrices unless `exactly`.
 
-    The noise that is added to the squares is never below 1e-10 of them, so squaring costs nothing here.
+    The noise that is added to the squares is never below 1e-10 of them, so squaring costs nothing; axes whose squares
+    are below that get no weight.
     """
-    if B.shape[1] > B.shape[2]:
+    if exactly:
         P, S, _ = np.linalg.svd(B, full_matrices=False)
         return P, S**2
-    squares, P = np.linalg.eigh(np.matmul(B, B.transpose(0, 2, 1)))
-    return P, np.maximum(squares, 0)
+    if B.shape[1] <= B.shape[2]:
+        squares, P = np.linalg.eigh(np.matmul(B, B.transpose(0, 2, 1)))
+        return P, np.maximum(squares, 0)
+    squares, V = np.linalg.eigh(np.matmul(B.transpose(0, 2, 1), B))
+    kept = squares > 1e-11 * squares[:, -1:]
+    squares = np.where(kept, squares, 0)
+    P = np.matmul(B, V) * np.where(kept, 1 / np.sqrt(np.where(kept, squares, 1)), 0)[:, None, :]
+    return P, squares
 
 
 def _inverse_parts(P, squares, x, noise):
