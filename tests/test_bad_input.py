@@ -344,3 +344,29 @@ def test_single_precision_that_cannot_hold_the_answer():
 
 def test_a_plan_for_a_matrix_of_any_size():
     assert co.plan((10**12, 10**12), 50).practical.n_full_columns == 52
+
+
+@pytest.mark.parametrize("outlier", [1e150, 1e200, 1e306])
+def test_8_one_wild_entry_spoils_only_its_column(outlier):
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((30, 40))
+    known, seen = hide(rng, M, 10, 12)
+    partial = np.flatnonzero(~seen.all(axis=0))
+    wild = partial[4]
+    known[np.flatnonzero(seen[:, wild])[0], wild] = outlier
+    completion = co.complete(known)
+    others = np.delete(np.arange(40), wild)
+    assert np.isfinite(completion.columns(others)).all()
+    assert len(completion.certificates()) == 40
+    low, high = completion.interval(np.zeros(3, int), partial[:3])
+    assert (low <= high).all()
+
+
+def test_8_the_smallest_number_beside_ordinary_ones():
+    exact = known_matrix()
+    for noise in (0.0, 0.1):
+        known = np.column_stack(
+            [np.full(12, 5e-324), exact + noise * np.random.default_rng(1).standard_normal(exact.shape)]
+        )
+        completion = co.complete(known)
+        assert np.isfinite(completion.to_dense()).all() and len(completion.certificates()) == 16

@@ -141,7 +141,7 @@ def _rounding(completion, sizes) -> np.ndarray:
     """Residuals up to here may be rounding: of the entries, and of the basis, whose error meets the coefficients."""
     eps = float(np.finfo(completion.basis.dtype).eps)
     values = completion.space.singular_values
-    blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
     with np.errstate(over="ignore"):
+        blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
         lengths = np.sqrt((completion.coefficients.astype(np.float64) ** 2).sum(axis=0))
         return 100 * eps * (sizes + blur * lengths)

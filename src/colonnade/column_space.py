@@ -161,10 +161,10 @@ class _FullColumns:
         return self.rows(0, self.shape[0])
 
     @property
-    def spread(self) -> float:
-        """Largest over smallest norm, zero columns apart."""
+    def is_uneven(self) -> bool:
+        """Whether some norms are more than ten times others, zero columns apart."""
         present = self.norms[self.norms > 0]
-        return float(present.max() / present.min()) if present.size else 1.0
+        return bool(present.size and present.max() > 10 * present.min())
 
     def rank_of(self, values) -> int:
         return int((values > values[0] * max(self.shape) * self.eps).sum()) if values.size else 0
@@ -183,7 +183,7 @@ def _directions_of(R, A: _FullColumns, rank):
     if not A.norms.any():
         return np.zeros((R.shape[0], 0)), np.zeros(0), 0.0
     scaled = R * A.norms
-    if A.spread > 10:
+    if A.is_uneven:
         span, values, _ = _svd(R)
         there = A.rank_of(values)
         if rank is None or there <= rank:

@@ -58,7 +58,7 @@ def calibrate(completion) -> Calibration:
     asked = o.take(able)
     errors, deviations = _left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
-    squares, rows = (errors[known] / deviations[known]) ** 2, asked.rows[known]
+    squares, rows = np.minimum(np.abs(errors[known]) / deviations[known], 1e100) ** 2, asked.rows[known]
     typical = float(np.mean(squares)) if squares.size else 1.0
     sums, counts = np.bincount(rows, squares, m), np.bincount(rows, minlength=m)
     factors = np.sqrt((sums + _ROW_CAUTION * typical) / ((counts + _ROW_CAUTION) * typical)) if typical else np.ones(m)

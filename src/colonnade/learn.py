@@ -198,6 +198,11 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
     return Lesson(best.space, best.noise_variance, {**choices, "fit": _fit_words(best, asked)})
 
 
+def _unit(o: Observations) -> float:
+    """In which errors are measured: the largest entry, so that the square of none overflows."""
+    return float(np.abs(o.values.astype(np.float64)).max(initial=0)) or 1.0
+
+
 def _best_of(candidates: list[_Candidate]) -> _Candidate:
     """The first, unless a later one is clearly better."""
     best = candidates[0]
@@ -213,7 +218,7 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) ->
         noise = _NOISE_SHARES * (scale or 1.0)
     else:
         noise = np.array([shrinkage], dtype=np.float64)
-    squares = leave_one_out(space, asked, noise)[0] ** 2
+    squares = (leave_one_out(space, asked, noise)[0] / _unit(asked)) ** 2
     squares[np.isnan(squares)] = np.inf  # no prediction at all
     losses = squares
     if asked.shape[1] >= _MANY_COLUMNS:  # errors within a column go together, so that they count as one
@@ -240,7 +245,8 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     noise = np.asarray(noise_variances, dtype=np.float64)
     errors, deviations = (np.full((o.values.size, noise.size), np.nan) for _ in range(2))
     F = space.basis.astype(np.float64) * np.sqrt(space.variances)
-    x = o.values.astype(np.float64) - (0 if space.center is None else space.center[o.rows])
+    unit = _unit(o)
+    x = o.values / unit - (0 if space.center is None else space.center[o.rows] / unit)
     roots = np.ones(x.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
     with threadpool_limits(1, user_api="blas"):  # many small problems: threads would only wait for each other
         for s in np.unique(o.n_observed[o.n_observed > 0]):
@@ -248,8 +254,8 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
             w = roots[at]
             P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None], noise.min() == 0)
             solved, diagonal = _inverse_parts(P, squares, x[at] * w, noise)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                errors[at] = solved / diagonal / w[:, :, None]
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                errors[at] = solved / diagonal / w[:, :, None] * unit
                 deviations[at] = np.sqrt(1 / diagonal) / w[:, :, None]
     return errors, deviations
 
@@ -342,7 +348,7 @@ def _words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
 def _fit_words(best: _Candidate, asked: Observations) -> str:
     """How well the full columns explain the others, in words."""
     x = asked.values.astype(np.float64) - (0 if best.space.center is None else best.space.center[asked.rows])
-    spread = float(np.sqrt(np.mean(x**2))) if x.size else 0.0
+    spread = float(np.sqrt(np.mean((x / _unit(asked)) ** 2))) if x.size else 0.0
     share = np.sqrt(best.error) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of their spread"
     if share > 0.7:
