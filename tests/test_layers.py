@@ -12,7 +12,7 @@ ORDER = [
     ["frames", "_kernels", "theory"],
     ["sources", "planning"],
     ["observations"],
-    ["observe"],
+    ["sampling"],
     ["column_space"],
     ["solve"],
     ["learn", "certificates"],
@@ -21,6 +21,7 @@ ORDER = [
     ["storage", "_imputer"],
     ["estimators"],
     ["demo", "methods", "experiments"],
+    ["commands"],
     ["cli"],
     ["__init__"],
     ["__main__"],
@@ -62,3 +63,9 @@ def test_import_is_light():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert found == []
+
+
+def test_no_module_hides_a_public_name():
+    modules = {file.stem for file in Path(colonnade.__file__).parent.glob("*.py")}
+    hidden = [name for name in colonnade._MODULE_OF if name in modules]
+    assert not hidden, "importing that module would replace the public name"

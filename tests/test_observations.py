@@ -149,7 +149,7 @@ def test_observe_follows_algorithm_1(rng, seed):
 def test_observe_does_not_depend_on_its_blocks(monkeypatch, seed):
     M = np.random.default_rng(1).standard_normal((20, 40))
     whole = co.observe(M, n_full_columns=5, n_entries=7, random_state=seed)
-    monkeypatch.setattr(sys.modules["colonnade.observe"], "_BLOCK_DRAWS", 21)
+    monkeypatch.setattr(sys.modules["colonnade.sampling"], "_BLOCK_DRAWS", 21)
     assert same(whole, co.observe(M, n_full_columns=5, n_entries=7, random_state=seed))
 
 

@@ -2,45 +2,38 @@
 
 __version__ = "0.1.0"
 
-from . import theory
-from .column_space import ColumnSpace, fit_column_space
-from .completion import Completion, algorithm1, complete
-from .observations import Observations
-from .observe import observe
-from .planning import Plan, plan
-from .solve import Status, solve_columns
-from .sources import Source
+# A public name is imported when it is first asked for, so that the command line starts at once.
+_MODULE_OF = {
+    "ColumnSpace": "column_space",
+    "CompleteColumnsImputer": "estimators",
+    "CompleteRowsImputer": "estimators",
+    "Completion": "completion",
+    "Observations": "observations",
+    "Plan": "planning",
+    "Source": "sources",
+    "Status": "solve",
+    "algorithm1": "completion",
+    "complete": "completion",
+    "fit_column_space": "column_space",
+    "observe": "sampling",
+    "plan": "planning",
+    "solve_columns": "solve",
+}
+_MODULES = "experiments", "methods", "theory"
 
-__all__ = [
-    "ColumnSpace",
-    "CompleteColumnsImputer",
-    "CompleteRowsImputer",
-    "Completion",
-    "Observations",
-    "Plan",
-    "Source",
-    "Status",
-    "algorithm1",
-    "complete",
-    "experiments",
-    "fit_column_space",
-    "methods",
-    "observe",
-    "plan",
-    "solve_columns",
-    "theory",
-]
-
-_LATE = {"CompleteColumnsImputer": "estimators", "CompleteRowsImputer": "estimators"}
-_LATE_MODULES = "experiments", "methods"
+__all__ = [*_MODULE_OF, *_MODULES]
 
 
 def __getattr__(name):
-    """What takes long to import is imported when it is first asked for."""
     from importlib import import_module
 
-    if name in _LATE_MODULES:
+    if name in _MODULES:
         return import_module(f".{name}", __name__)
-    if name in _LATE:
-        return getattr(import_module(f".{_LATE[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

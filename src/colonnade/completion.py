@@ -12,7 +12,7 @@ from .column_space import ColumnSpace, fit_column_space
 from .intervals import calibrate, deviations
 from .learn import Lesson, learn, penalty_of
 from .observations import Observations, as_observations
-from .observe import observe
+from .sampling import observe
 from .solve import Status, solve_columns
 from .sources import as_source
 

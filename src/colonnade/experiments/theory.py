@@ -23,7 +23,7 @@ from .. import theory as bounds
 from .._threads import in_threads
 from ..column_space import fit_column_space
 from ..completion import algorithm1
-from ..observe import observe
+from ..sampling import observe
 from ..sources import Source
 from . import _matrices
 from ._matrices import LowRank, best_distance, column_coherence, distance, noise, noisy, seed_of
