@@ -39,6 +39,9 @@ class Completion:
         Predictions are kept within them.
     choices : dict of str
         What was chosen, in words.
+    by_columns : bool
+        Whether the coefficients of every column come from its own entries by the one equation, so that leaving an
+        entry out has a closed form. Methods that fit all columns together say False, and have no intervals.
     """
 
     observations: Observations
@@ -48,6 +51,7 @@ class Completion:
     noise_variance: float = 0.0
     bounds: tuple[float, float] | None = None
     choices: dict = field(default_factory=dict)
+    by_columns: bool = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,6 +119,9 @@ class Completion:
         were left out, so it holds for entries like those, on average over rows and columns.
         """
         level = as_real("level", level, 0, 1, "()")
+        if not self.by_columns:
+            method = self.choices.get("method", "this method")
+            raise ValueError(f"{method} has no intervals; complete(completion.observations) has them")
         centers = self.entries(rows, columns)
         rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
         rows, columns = rows.ravel(), columns.ravel()

@@ -51,6 +51,7 @@ def save_completion(completion: Completion, path) -> None:
         "noise_variance": repr(completion.noise_variance),
         "bounds": None if completion.bounds is None else [repr(b) for b in completion.bounds],
         "choices": completion.choices,
+        "by_columns": completion.by_columns,
         "sha256": {name: _checksum(a) for name, a in arrays.items()},
     }
     facts["sha256_of_facts"] = _facts_checksum(facts)
@@ -99,7 +100,9 @@ def _assemble(facts: dict, arrays: dict) -> Completion:
     )
     bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
     noise_variance = float(facts["noise_variance"])
-    return Completion(o, space, arrays["coefficients"].T, arrays["status"], noise_variance, bounds, facts["choices"])
+    Z = arrays["coefficients"].T
+    choices, by_columns = facts["choices"], facts["by_columns"]
+    return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns)
 
 
 def _facts_checksum(facts: dict) -> str:

@@ -96,7 +96,8 @@ def complete_cross(observations: Observations, *, rank: int | None = None) -> Co
     status = np.full(n, Status.SOLVED, np.int8)
     status[full] = Status.FULL
     space = _space_of(U, sizes[:t], C, o.values.dtype)
-    return Completion(o, space, Z.T, status, choices={"method": "Nystrom", "rank": f"{t} directions"})
+    choices = {"method": "Nystrom", "rank": f"{t} directions"}
+    return Completion(o, space, Z.T, status, choices=choices, by_columns=False)
 
 
 def _space_of(U, sizes, C, dtype) -> ColumnSpace:
