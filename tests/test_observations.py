@@ -174,3 +174,13 @@ def test_source_of_a_function_and_of_a_map(tmp_path):
         assert (source.columns([3, 1]) == M[:, [3, 1]]).all()
         assert (source.entries([0, 3], [4, 2]) == [4.0, 17.0]).all()
         assert source.entries_read == 10
+
+
+def test_transposed_is_the_transposed_matrix(rng):
+    known, _ = hide(rng, rng.standard_normal((7, 9)), 2, 3)
+    known[4] = 0.0  # a full row, of zeros that are observations
+    weights = rng.uniform(1, 2, known.shape)
+    there = co.Observations.from_dense(known, weights=weights)
+    back = co.Observations.from_dense(known.T, weights=weights.T)
+    assert same(there.transposed(), back) and back.full_columns.tolist() == [4]
+    assert same(there.transposed().transposed(), there)

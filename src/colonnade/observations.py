@@ -164,6 +164,18 @@ class Observations:
         none = np.zeros(0, np.int64)
         return Observations((self.shape[0], columns.size), indptr, self.rows[at], self.values[at], weights, none)
 
+    def transposed(self) -> Observations:
+        """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
+        from scipy import sparse
+
+        m, n = self.shape
+        stored = sparse.csc_array((np.arange(self.values.size), self.rows, self.indptr), shape=(m, n)).tocsr()
+        order, columns = stored.data, stored.indices.astype(index_dtype(n), copy=False)
+        weights = None if self.weights is None else self.weights[order]
+        indptr = stored.indptr.astype(np.int64)
+        full = np.flatnonzero(np.diff(indptr) == n)
+        return Observations((n, m), indptr, columns, self.values[order], weights, full)
+
     def full_matrix(self) -> np.ndarray:
         """The full columns as they were observed, shape (m, d), Fortran order."""
         m = self.shape[0]
