@@ -69,6 +69,48 @@ def test_columns_that_are_not_numbers_are_named():
             co.complete(frame)
 
 
+def test_the_frame_that_came_in_comes_back_filled(known):
+    """Kind, index and names as they were; observed entries too; nothing is missing."""
+    names = [f"c{j}" for j in range(8)]
+    when = pd.date_range("2020-01-01", periods=10, tz="UTC", name="when")
+    pairs = pd.MultiIndex.from_product([["a", "b"], range(4)], names=["letter", "number"])
+    filled = co.complete(known, rank=2).to_dense()
+    frame = co.complete(pd.DataFrame(known, index=when, columns=pairs), rank=2).to_frame()
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(filled, index=when, columns=pairs))
+    frame = co.complete(pl.DataFrame(known, schema=names), rank=2).to_frame()
+    assert frame.equals(pl.DataFrame(filled, schema=names))
+    frame = co.complete(pa.table(list(known.T), names=names), rank=2).to_frame()
+    assert frame.equals(pa.table(list(filled.T), names=names))
+    pd.testing.assert_frame_equal(co.complete(known, rank=2).to_frame(), pd.DataFrame(filled))
+    named = co.Observations.from_dense(known, row_names=list("abcdefghij"), column_names=names)
+    frame = co.complete(named, rank=2).to_frame()
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(filled, index=list("abcdefghij"), columns=names))
+
+
+def test_what_stays_unknown_is_nan_or_null():
+    table = pa.table({"a": pa.array([1.0, 2.0], pa.float32()), "b": pa.array([None, None], pa.float32())})
+    settings = {"rank": 1, "center": False, "shrinkage": 0}
+    for frame in (table, pl.from_arrow(table)):
+        back = co.complete(frame, **settings).to_frame()
+        assert type(back) is type(frame) and back.equals(frame)
+    back = co.complete(table.to_pandas(), **settings).to_frame()
+    pd.testing.assert_frame_equal(back, table.to_pandas())
+
+
+def test_names_go_along():
+    frame = pd.DataFrame(np.ones((2, 3)), index=["x", "y"], columns=[5, "b", 2.5])
+    o = co.Observations.from_dense(frame)
+    assert o.row_names.tolist() == ["x", "y"] and o.column_names.tolist() == ["5", "b", "2.5"]
+    part = o.take([2, 0])
+    assert part.row_names.tolist() == ["x", "y"] and part.column_names.tolist() == ["2.5", "5"]
+    assert o.transpose().row_names.tolist() == o.column_names.tolist()
+    assert co.Observations.from_dense(pd.DataFrame(np.ones((2, 3)))).row_names is None
+    with pytest.raises(ValueError, match="row_names must be 2 names; got 3"):
+        co.Observations.from_dense(np.ones((2, 3)), row_names=list("abc"))
+    with pytest.raises(TypeError, match=r"column_names must be text; column_names\[1\] is 7"):
+        co.Observations.from_dense(np.ones((2, 3)), column_names=["a", 7, "c"])
+
+
 def test_repeated_names_and_empty_frames():
     repeated = pd.DataFrame(np.arange(6.0).reshape(2, 3), columns=["x", "x", "y"])
     np.testing.assert_array_equal(co.complete(repeated).to_dense(), repeated.to_numpy())

@@ -12,7 +12,7 @@ ORDER = [
     ["frames", "_kernels", "theory"],
     ["sources", "planning"],
     ["observations"],
-    ["sampling"],
+    ["sampling", "files"],
     ["column_space"],
     ["solve"],
     ["learn", "certificates"],

@@ -17,9 +17,10 @@ _MODULE_OF = {
     "fit_column_space": "column_space",
     "observe": "sampling",
     "plan": "planning",
+    "read": "files",
     "solve_columns": "solve",
 }
-_MODULES = "experiments", "methods", "theory"
+_MODULES = "experiments", "files", "methods", "theory"
 
 __all__ = [*_MODULE_OF, *_MODULES]
 

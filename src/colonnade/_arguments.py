@@ -152,6 +152,27 @@ def _element(name: str, at) -> str:
     return f"{name}[{', '.join(str(int(k)) for k in at)}]" if len(at) else name
 
 
+def as_names(name: str, value, length: int) -> np.ndarray | None:
+    """Names as an array of str objects, shape (length,); None stays None."""
+    if value is None:
+        return None
+    names = np.empty(length, object)
+    listed = value.tolist() if hasattr(value, "tolist") else list(value)
+    if len(listed) != length:
+        raise ValueError(f"{name} must be {length:,} names; got {len(listed):,}")
+    names[:] = listed
+    wrong = next((k for k, one in enumerate(listed) if not isinstance(one, str)), None)
+    if wrong is not None:
+        raise TypeError(f"{name} must be text; {name}[{wrong}] is {listed[wrong]!r:.60}")
+    return names
+
+
+def shown(name, width: int = 40) -> str:
+    """A name as it may stand in a message: quoted, shortened, nothing in it that a terminal would obey."""
+    text = str(name)
+    return repr(text) if len(text) <= width else repr(text[: width - 3] + "...")
+
+
 def refuse_mask(name: str, value) -> None:
     """A mask that would be lost must not be ignored."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._arguments import as_choice, as_count, as_generator, as_indices, as_real, is_auto
 from .column_space import ColumnSpace, fit_column_space
+from .frames import frame_of
 from .intervals import calibrate, deviations
 from .learn import Lesson, learn, penalty_of
 from .observations import Observations, as_observations
@@ -96,6 +97,10 @@ class Completion:
     def to_dense(self) -> np.ndarray:
         """The whole filled matrix, shape (m, n). It must fit into memory; `columns` and `entries` need not."""
         return self.columns(np.arange(self.shape[1]))
+
+    def to_frame(self):
+        """The whole filled matrix as the kind of frame that came in, with its index and names; else of pandas."""
+        return frame_of(self.to_dense(), self.observations)
 
     def entries(self, rows, columns) -> np.ndarray:
         """Single entries at ``(rows[k], columns[k])``; the two are broadcast against each other."""

@@ -1,6 +1,8 @@
-"""Data frames of pandas, polars and Arrow as matrices; none of them is imported unless the user has one."""
+"""Data frames of pandas, polars and Arrow as matrices and back; none is imported unless the user has one."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,6 +10,81 @@ import numpy as np
 def is_frame(data) -> bool:
     """Whether `data` is a data frame or Arrow table."""
     return type(data).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(type(data), "columns")
+
+
+@dataclass(frozen=True, eq=False)
+class FrameForm:
+    """What a frame is besides its numbers, so that a filled one can be made like it.
+
+    Attributes
+    ----------
+    library : {"pandas", "polars", "pyarrow"}
+    columns : pandas Index or list of str
+    index : pandas Index or None
+    """
+
+    library: str
+    columns: object
+    index: object = None
+
+    @classmethod
+    def of(cls, frame) -> FrameForm:
+        library = type(frame).__module__.partition(".")[0]
+        if library == "pandas":
+            return cls(library, frame.columns, frame.index)
+        return cls(library, list(frame.columns) if library == "polars" else frame.column_names)
+
+    def row_names(self) -> list[str] | None:
+        """None of frames whose rows are merely numbered."""
+        return None if self.index is None else _text_of(self.index)
+
+    def column_names(self) -> list[str] | None:
+        return _text_of(self.columns) if self.library == "pandas" else self.columns
+
+    def frame(self, matrix):
+        """A frame of this form with the numbers of a matrix; what is not known is NaN in pandas and null elsewhere."""
+        if self.library == "pandas":
+            import pandas
+
+            return pandas.DataFrame(matrix, index=self.index, columns=self.columns)
+        if self.library == "polars":
+            import polars
+
+            return polars.DataFrame(
+                [
+                    polars.Series(name, matrix[:, k], nan_to_null=True, strict=False)
+                    for k, name in enumerate(self.columns)
+                ]
+            )
+        return table_of(matrix, self.columns)
+
+
+def frame_of(matrix, observations):
+    """The matrix as the kind of frame that the observations came from; a pandas DataFrame if from none."""
+    if isinstance(observations.origin, FrameForm):
+        return observations.origin.frame(matrix)
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "to_frame needs pandas for data that were no frame: pip install pandas, or take to_dense()", name="pandas"
+        ) from None
+    return pandas.DataFrame(matrix, index=observations.row_names, columns=observations.column_names)
+
+
+def table_of(matrix, names):
+    """An Arrow table with a column for each of the matrix, null where it is NaN."""
+    import pyarrow
+
+    columns = [pyarrow.array(np.ascontiguousarray(matrix[:, k]), from_pandas=True) for k in range(matrix.shape[1])]
+    return pyarrow.Table.from_arrays(columns, names=list(names))
+
+
+def _text_of(index) -> list[str] | None:
+    """The labels of a pandas Index as text; None if it only counts from 0."""
+    if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None:
+        return None
+    return [str(label) for label in index]
 
 
 def matrix_of_frame(frame) -> np.ndarray:
@@ -30,7 +107,7 @@ def matrix_of_frame(frame) -> np.ndarray:
         raise ValueError(
             f"the data frame has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs some of both"
         )
-    single = all(str(kind).lower() in ("float32", "float") for _, kind, _ in series)
+    single = all(str(kind).lower() in ("float32", "float", "null") for _, kind, _ in series)
     to_numbers = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}[library]
     return np.column_stack([to_numbers(column, "float32" if single else "float64") for _, _, column in series])
 
@@ -45,9 +122,9 @@ def _series_of(frame, library) -> list[tuple]:
 
 
 def _is_numeric(kind) -> bool:
-    """Whether a dtype of pandas, polars, Arrow or NumPy is one of real numbers or Booleans."""
+    """Whether a dtype of pandas, polars, Arrow or NumPy is one of real numbers or Booleans, or of nothing but nulls."""
     word = str(kind).lower().partition("[")[0]
-    return word.startswith(("float", "double", "halffloat", "int", "uint", "bool")) and "interval" not in word
+    return word.startswith(("float", "double", "halffloat", "int", "uint", "bool", "null")) and "interval" not in word
 
 
 def _from_pandas(column, dtype):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_indices, as_shape, refuse_mask
-from .frames import is_frame, matrix_of_frame
+from ._arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
+from .frames import FrameForm, is_frame, matrix_of_frame
 from .sources import real_dtype
 
 _BLOCK_CELLS = 4_000_000  # how much is converted at a time
@@ -32,6 +33,9 @@ class Observations:
     full_scales : float64 array of shape (d,) or None
         What a full column is multiplied with in A: ``sqrt(count / (d p_j))`` when it was drawn `count` times with
         probability p_j; None means 1.
+    row_names, column_names : arrays of str objects of shape (m,) and (n,), or None
+    origin : object
+        The form in which the data came, frame or file, so that they can be given back in it; None if not known.
     """
 
     shape: tuple[int, int]
@@ -41,19 +45,31 @@ class Observations:
     weights: np.ndarray | None
     full_columns: np.ndarray
     full_scales: np.ndarray | None = None
+    row_names: np.ndarray | None = None
+    column_names: np.ndarray | None = None
+    origin: object = None
 
     def __post_init__(self):
         _check_arrays(self)
 
     @classmethod
-    def from_dense(cls, M, *, weights=None) -> Observations:
-        """The entries of M that are not NaN and not masked.
+    def from_dense(cls, M, *, weights=None, row_names=None, column_names=None, origin=None) -> Observations:
+        """The entries of M that are not NaN, not null and not masked.
 
         Parameters
         ----------
-        M : array of shape (m, n) of real numbers; a masked array loses its masked entries
+        M : array of shape (m, n) of real numbers, masked array, or data frame
+            A frame brings its names along.
         weights : positive array of shape (m, n), optional
+        row_names, column_names : str of shape (m,) and (n,), optional
+        origin : object, optional
+            As of the attribute.
         """
+        if is_frame(M):
+            form = FrameForm.of(M)
+            M, origin = matrix_of_frame(M), origin or form
+            row_names = form.row_names() if row_names is None else row_names
+            column_names = form.column_names() if column_names is None else column_names
         values, seen = _matrix_and_mask(M)
         weights = _checked_weights(weights, seen) if weights is not None else None
         m, n = values.shape
@@ -70,7 +86,8 @@ class Observations:
                 parts[2].append(weights[row, column + lo])
         rows, known = np.concatenate(parts[0]), np.concatenate(parts[1])
         indptr = pointers_of(counts)
-        _refuse_infinite(known, indptr, rows)
+        names = as_names("row_names", row_names, m), as_names("column_names", column_names, n)
+        _refuse_infinite(known, indptr, rows, names)
         return cls(
             (m, n),
             indptr,
@@ -78,10 +95,25 @@ class Observations:
             known,
             np.concatenate(parts[2]) if weights is not None else None,
             np.flatnonzero(counts == m),
+            None,
+            *names,
+            origin,
         )
 
     @classmethod
-    def from_triplets(cls, rows, columns, values, shape, *, weights=None, duplicates="error") -> Observations:
+    def from_triplets(
+        cls,
+        rows,
+        columns,
+        values,
+        shape,
+        *,
+        weights=None,
+        duplicates="error",
+        row_names=None,
+        column_names=None,
+        origin=None,
+    ) -> Observations:
         """Entries ``M[rows[k], columns[k]] = values[k]`` in any order; a value of NaN is no observation.
 
         Parameters
@@ -91,9 +123,13 @@ class Observations:
         weights : positive array of shape (nnz,), optional
         duplicates : {"error", "mean", "last"}
             What to do with a place that is named twice: refuse, average (by weight; weights add up), or keep the last.
+        row_names, column_names : str of shape (m,) and (n,), optional
+        origin : object, optional
+            As of the attribute.
         """
         as_choice("duplicates", duplicates, ("error", "mean", "last"))
         m, n = as_shape(shape)
+        names = as_names("row_names", row_names, m), as_names("column_names", column_names, n)
         rows, columns = as_indices("rows", rows, m), as_indices("columns", columns, n)
         if isinstance(values, np.ma.MaskedArray):
             values = np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
@@ -117,30 +153,33 @@ class Observations:
         first = np.ones(rows.size, bool)
         first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
         if not first.all():
-            rows, columns, values, weights = _merge_duplicates(rows, columns, values, weights, first, duplicates)
+            rows, columns, values, weights = _merge_duplicates(rows, columns, values, weights, first, duplicates, names)
         counts = np.bincount(columns, minlength=n)
         indptr = pointers_of(counts)
-        _refuse_infinite(values, indptr, rows)
-        return cls((m, n), indptr, rows.astype(index_dtype(m)), values, weights, np.flatnonzero(counts == m))
+        _refuse_infinite(values, indptr, rows, names)
+        full = np.flatnonzero(counts == m)
+        return cls((m, n), indptr, rows.astype(index_dtype(m)), values, weights, full, None, *names, origin)
 
     @classmethod
-    def from_sparse(cls, S) -> Observations:
+    def from_sparse(cls, S, *, row_names=None, column_names=None, origin=None) -> Observations:
         """The stored entries of a scipy sparse matrix: stored is seen, and an explicit zero is an observation."""
         from scipy import sparse
 
         if not sparse.issparse(S):
             raise TypeError(f"from_sparse takes a scipy sparse matrix or array; got {type(S).__name__}")
-        if S.format == "dia":
+        if S.format in ("dia", "bsr"):
             raise TypeError(
-                "the format dia does not tell stored zeros from unseen entries; convert with tocsc() if it holds none"
+                f"the format {S.format} does not tell stored zeros from unseen entries;"
+                " convert with tocsc() if it holds none"
             )
         if hasattr(S, "indices"):
-            as_indices("indices", S.indices, S.shape[1] if S.format in ("csr", "bsr") else S.shape[0])
+            as_indices("indices", S.indices, S.shape[1] if S.format == "csr" else S.shape[0])
             steps = np.diff(S.indptr)
             if S.indptr[0] != 0 or (steps < 0).any() or S.indptr[-1] > S.indices.size:
                 raise ValueError("the indptr of the sparse matrix must start at 0, never decrease and end within it")
         coordinates = S.tocoo()
-        return cls.from_triplets(coordinates.row, coordinates.col, coordinates.data, S.shape)
+        i, j, x = coordinates.row, coordinates.col, coordinates.data
+        return cls.from_triplets(i, j, x, S.shape, row_names=row_names, column_names=column_names, origin=origin)
 
     @property
     def n_observed(self) -> np.ndarray:
@@ -162,7 +201,34 @@ class Observations:
         at = np.arange(indptr[-1]) + np.repeat(self.indptr[columns] - indptr[:-1], counts)
         weights = None if self.weights is None else self.weights[at]
         none = np.zeros(0, np.int64)
-        return Observations((self.shape[0], columns.size), indptr, self.rows[at], self.values[at], weights, none)
+        return Observations(
+            (self.shape[0], columns.size),
+            indptr,
+            self.rows[at],
+            self.values[at],
+            weights,
+            none,
+            row_names=self.row_names,
+            column_names=None if self.column_names is None else self.column_names[columns],
+        )
+
+    def transpose(self) -> Observations:
+        """The observations of the transposed matrix; what was full and how it was scaled is found anew."""
+        from scipy import sparse
+
+        m, n = self.shape
+        order = sparse.csc_array((np.arange(self.rows.size), self.rows, self.indptr), shape=(m, n)).tocsr()
+        counts, at = np.diff(order.indptr), order.data
+        return Observations(
+            (n, m),
+            order.indptr.astype(np.int64),
+            order.indices.astype(index_dtype(n)),
+            self.values[at],
+            None if self.weights is None else self.weights[at],
+            np.flatnonzero(counts == n),
+            row_names=self.column_names,
+            column_names=self.row_names,
+        )
 
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
@@ -257,24 +323,30 @@ def _checked_weights(weights, seen) -> np.ndarray:
     return weights
 
 
-def _refuse_infinite(values, indptr, rows) -> None:
+def _place(row, column, names) -> str:
+    """Row and column of an entry for a message, by number and by name."""
+    numbered = zip(("row", "column"), (row, column), names, strict=True)
+    return ", ".join(f"{side} {k}" + ("" if given is None else f" ({shown(given[k])})") for side, k, given in numbered)
+
+
+def _refuse_infinite(values, indptr, rows, names=(None, None)) -> None:
     bad = np.isinf(values)
     if bad.any():
         at = int(np.argmax(bad))
         column = int(np.searchsorted(indptr, at, side="right")) - 1
         raise ValueError(
-            f"the entry at row {rows[at]}, column {column} is {values[at]} ({int(bad.sum()):,} infinite in all);"
+            f"the entry at {_place(rows[at], column, names)} is {values[at]} ({int(bad.sum()):,} infinite in all);"
             " use NaN for what is not known"
         )
 
 
-def _merge_duplicates(rows, columns, values, weights, first, duplicates):
+def _merge_duplicates(rows, columns, values, weights, first, duplicates, names):
     starts = np.flatnonzero(first)
     if duplicates == "error":
         second = int(np.flatnonzero(~first)[0])
         raise ValueError(
-            f"{first.size - starts.size:,} entries are given twice, the first at row {rows[second]}, column"
-            f" {columns[second]}: choose duplicates='mean' or 'last'"
+            f"{first.size - starts.size:,} entries are given twice, the first at"
+            f" {_place(rows[second], columns[second], names)}: choose duplicates='mean' or 'last'"
         )
     if duplicates == "last":
         keep = np.append(starts[1:], first.size) - 1
@@ -311,6 +383,9 @@ def _check_arrays(o: Observations) -> None:
         falls = np.flatnonzero(np.diff(o.rows[lo : lo + _BLOCK_CELLS + 1]) <= 0) + lo + 1
         if not (o.indptr[np.searchsorted(o.indptr, falls)] == falls).all():
             raise ValueError("rows must rise within each column; use Observations.from_triplets for other input")
+    for name, names, size in (("row_names", o.row_names, m), ("column_names", o.column_names, n)):
+        if names is not None and (not isinstance(names, np.ndarray) or names.dtype != object or names.shape != (size,)):
+            raise TypeError(f"{name} must be an array of {size:,} str objects; the from_... functions take any list")
     full = as_indices("full_columns", o.full_columns, n)
     if not (o.n_observed[full] == m).all():
         raise ValueError("full_columns must be observed in every row")
@@ -328,8 +403,8 @@ def as_observations(data) -> Observations:
     """Observations from whatever a user has: they themselves, an array, a masked array, a data frame, sparse."""
     if isinstance(data, Observations):
         return data
-    if is_frame(data):
-        return Observations.from_dense(matrix_of_frame(data))
+    if isinstance(data, (str, bytes, os.PathLike)):
+        raise TypeError(f"{shown(data)} is a name, not data: read a file with colonnade.read")
     if type(data).__module__.startswith("scipy.sparse"):
         return Observations.from_sparse(data)
     return Observations.from_dense(data)

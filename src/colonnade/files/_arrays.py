@@ -1,0 +1,118 @@
+"""npy and npz files, also the sparse matrices of scipy; nothing is unpickled, nothing allocated that is not there."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from ..observations import Observations
+from ._kinds import FileForm, in_bytes, one_line, refuse_beyond_memory
+
+_ROW_KEYS = "row_names", "rows"
+_COLUMN_KEYS = "column_names", "columns", "cols"
+_DAMAGE = zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError
+
+
+def read_npy(path: Path) -> Observations:
+    """What an npy file holds; it is mapped, not read whole."""
+    with open(path, "rb") as file:
+        _check_header(file, path.stat().st_size, str(path))
+    return Observations.from_dense(np.load(path, mmap_mode="r", allow_pickle=False), origin=FileForm("npy"))
+
+
+def read_npz(path: Path, key: str | None) -> Observations:
+    """The sparse matrix, or the array under `key`, or the only one of two dimensions; with names if there are any."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            headers = _headers(archive, path)
+        with np.load(path, allow_pickle=False) as arrays:
+            if {"format", "shape"} <= headers.keys():
+                return _sparse(path, arrays, headers)
+            key = _chosen(path, headers, key)
+            names, name_keys = _names(arrays, headers, headers[key][0])
+            form = FileForm("npz", key=key, name_keys=name_keys)
+            return Observations.from_dense(arrays[key], **names, origin=form)
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is damaged or not an npz file: {one_line(error)}") from error
+
+
+def _check_header(stream, size: int, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and dtype that an npy stream of `size` bytes declares, if they agree with its size and hold no objects."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise ValueError(f"its version {version[0]}.{version[1]} is for arrays with fields")
+        shape, _, dtype = readers[version](stream)
+    except ValueError as error:
+        raise ValueError(f"{name} is damaged or not an npy array: {one_line(error)}") from error
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds pickled Python objects, which are never loaded: save plain numbers")
+    needed = dtype.itemsize
+    for length in shape:
+        needed *= int(length)
+    if needed < 0 or stream.tell() + needed != size:
+        raise ValueError(
+            f"{name} is damaged: it declares {dtype} of shape {shape}, {in_bytes(needed)}, and holds"
+            f" {in_bytes(size - stream.tell())}"
+        )
+    return shape, dtype
+
+
+def _headers(archive: zipfile.ZipFile, path: Path) -> dict:
+    """(shape, dtype) of every array in the archive, none of which is larger than memory."""
+    headers = {}
+    for member in archive.infolist():
+        if member.filename.endswith(".npy"):
+            name = member.filename[:-4]
+            refuse_beyond_memory(path, member.file_size, f", array {name!r:.60},")
+            with archive.open(member) as stream:
+                headers[name] = _check_header(stream, member.file_size, f"{path}, array {name!r:.60},")
+    if not headers:
+        raise ValueError(f"{path} holds no array")
+    return headers
+
+
+def _chosen(path: Path, headers: dict, key: str | None) -> str:
+    if key is not None:
+        if key not in headers:
+            raise ValueError(f"{path} has no array {key!r}; it has {_listed(headers)}")
+        return key
+    tables = [name for name, (shape, _) in headers.items() if len(shape) == 2]
+    if len(tables) != 1:
+        raise ValueError(
+            f"{path} holds {len(tables)} arrays of two dimensions, so name one by its key; it has {_listed(headers)}"
+        )
+    return tables[0]
+
+
+def _listed(headers: dict) -> str:
+    parts = [f"{name!r:.60} of shape {shape}" for name, (shape, _) in list(headers.items())[:8]]
+    return ", ".join(parts) + (", ..." if len(headers) > 8 else "")
+
+
+def _names(arrays, headers: dict, shape) -> tuple[dict, tuple]:
+    """Names of rows and columns that lie beside the matrix, and under which keys."""
+    names, keys = {}, [None, None]
+    for side, (argument, candidates) in enumerate((("row_names", _ROW_KEYS), ("column_names", _COLUMN_KEYS))):
+        for candidate in candidates:
+            length, dtype = headers.get(candidate, (None, None))
+            if length == tuple(shape[side : side + 1]) and dtype.kind == "U":
+                names[argument], keys[side] = arrays[candidate], candidate
+                break
+    return names, tuple(keys)
+
+
+def _sparse(path: Path, arrays, headers: dict) -> Observations:
+    from scipy import sparse
+
+    try:
+        S = sparse.load_npz(path)
+        names, name_keys = _names(arrays, headers, S.shape)
+        form = FileForm("npz", name_keys=name_keys, sparse=True)
+        return Observations.from_sparse(S, **names, origin=form)
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"{path} is not a sound sparse matrix: {one_line(error)}") from error

@@ -1,0 +1,235 @@
+"""Text tables: what the first lines tell, and cells that are no numbers named by their place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .._arguments import shown
+from ..frames import matrix_of_frame
+from ..observations import Observations
+from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
+
+_SAMPLE = 200  # lines that decide whether there are names
+_BLOCK = 64 * 2**20  # bytes that are parsed at a time
+_LONGEST = 2**31 - 1  # bytes of a line
+MISSING = (
+    *("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+    *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*$"
+_TITLES = {"", "id", "index", "key", "name", "names", "row", "rows", "row_name", "row_names", "rowname", "unnamed: 0"}
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first lines of a text table.
+
+    Attributes
+    ----------
+    delimiter : str
+    lines : list of lists of str
+        Their cells.
+    starts : list of int
+        Bytes at which they begin.
+    """
+
+    delimiter: str
+    lines: list[list[str]]
+    starts: list[int]
+
+
+def read_csv(path: Path, header, row_names, delimiter: str | None) -> Observations:
+    """A wide table of numbers; an empty cell is unseen."""
+    refuse_beyond_memory(path, path.stat().st_size)
+    begun = beginning(path, delimiter)
+    first = begun.lines[0]
+    untitled = len(begun.lines) > 1 and len(begun.lines[1]) == len(first) + 1  # R sets no title over row names
+    if header == "auto":
+        header = untitled or _has_header(begun.lines)
+    body = begun.lines[header:]
+    if not body:
+        raise ValueError(f"{path} has a line of names and no row")
+    if row_names == "auto":
+        row_names = untitled or _has_row_names(body, first[0] if header else None)
+    table = read_columns(path, begun, header, ["f0"] if row_names else [])
+    names = table.column(0).to_pylist() if row_names else None
+    titles = first[row_names and not untitled :] if header else None
+    if titles is not None and len(titles) != table.num_columns - row_names:
+        raise ValueError(f"{path} has {len(first)} names in its first line and {table.num_columns} cells in the next")
+    form = FileForm(
+        "csv", delimiter=begun.delimiter, header=header, corner=None if untitled else first[0] if header else ""
+    )
+    matrix = matrix_of_frame(table.select(table.column_names[row_names:]))
+    return Observations.from_dense(matrix, row_names=plain(names), column_names=plain(titles), origin=form)
+
+
+def beginning(path: Path, delimiter: str | None = None) -> Beginning:
+    """The delimiter and the first lines of a text table."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        head = file.read(2**20)
+        at = 3 if head.startswith(b"\xef\xbb\xbf") else 0
+        delimiter = delimiter or _delimiter(path, head[at:])
+        record = _record(delimiter)
+        while len(head) < min(size, _LONGEST) and record.match(head, at).end() == len(head):
+            head += file.read(len(head))
+    lines, starts = [], []
+    while at < len(head) and len(lines) < _SAMPLE:
+        end = record.match(head, at).end()
+        if end == len(head) < size:  # cut off
+            break
+        line = head[at:end].rstrip(b"\r\n")
+        if line:
+            starts.append(at)
+            lines.append(_cells(_decoded(path, line), delimiter))
+        at = end
+    if not lines:
+        raise ValueError(f"{path} has only empty lines")
+    return Beginning(delimiter, lines, starts)
+
+
+def _delimiter(path: Path, head: bytes) -> str:
+    """That which is most frequent in the first line, outside of quotation marks; a tab if the file is called .tsv."""
+    if path.suffix.lower() in (".tsv", ".tab"):
+        return "\t"
+    lines = re.sub(rb'"[^"]*"', b"", head).lstrip(b"\r\n").splitlines()
+    first = lines[0] if lines else b""
+    return max(",\t;", key=lambda mark: first.count(mark.encode()))
+
+
+def _record(delimiter: str) -> re.Pattern:
+    """One line with its end; a cell in quotation marks may hold ends of lines."""
+    mark = re.escape(delimiter.encode())
+    cell = rb'(?:"[^"]*(?:""[^"]*)*"?)?[^' + mark + rb"\r\n]*"
+    return re.compile(cell + rb"(?:" + mark + cell + rb")*(?:\r\n|\n|\r)?")
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    mark = re.escape(delimiter)
+    found = re.compile(rf'(?:^|{mark})(?:"([^"]*(?:""[^"]*)*)"?)?([^{mark}]*)').findall(line)
+    return [quoted.replace('""', '"') + rest for quoted, rest in found]
+
+
+def _decoded(path: Path, line: bytes) -> str:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not text in UTF-8: save it as such") from None
+    if "\0" in text:
+        raise ValueError(f"{path} is not a text table: it has bytes that are no text")
+    return text
+
+
+def _has_header(lines: list[list[str]]) -> bool:
+    """Whether the first line holds names.
+
+    It does if there is text in it besides the first cell; or in the first cell and no text below it; or if nothing
+    stands in the first cell and the others look like numbers of columns, as pandas writes them.
+    """
+    first, below = lines[0], [line[0] for line in lines[1:]]
+    if any(_is_text(cell) for cell in first[1:]):
+        return True
+    if _is_text(first[0]):
+        return not any(_is_text(cell) for cell in below)
+    numbered = all(cell.strip().isdigit() for cell in first[1:]) and _distinct(first[1:])
+    return len(first) > 1 and first[0].strip() == "" and numbered and bool(below) and _distinct(below)
+
+
+def _has_row_names(body: list[list[str]], title: str | None) -> bool:
+    """Whether the first column holds names: text, or different whole numbers under a title that says so."""
+    cells = [line[0] for line in body]
+    if any(_is_text(cell) for cell in cells):
+        return True
+    whole = all(cell.strip().isdigit() for cell in cells)
+    return title is not None and title.strip().lower() in _TITLES and whole and _distinct(cells)
+
+
+def _is_text(cell: str) -> bool:
+    return cell not in MISSING and cell.strip() != "" and re.match(NUMBER, cell) is None
+
+
+def _distinct(cells: list[str]) -> bool:
+    return all(cell.strip() for cell in cells) and len(set(cells)) == len(cells)
+
+
+def read_columns(path: Path, begun: Beginning, header: bool, text=(), only=None):
+    """An Arrow table of the lines after the header, columns called f0, f1, ..., of float64 except those in `text`."""
+    pyarrow = needed_module("pyarrow", "cli")
+    body = begun.lines[header]
+    fields = [f"f{j}" for j in range(len(body))]
+    types = {name: pyarrow.string() if name in text else pyarrow.float64() for name in fields}
+    arguments = path, begun.starts[header], begun.delimiter, types, only
+    try:
+        return _parsed(*arguments)
+    except pyarrow.ArrowInvalid as error:
+        if "conversion error to double" in str(error):
+            titles = begun.lines[0] if header else None
+            raise ValueError(_wrong_cells(path, arguments, titles, text) or str(error)) from None
+        if "UTF8" in str(error):
+            raise ValueError(f"{path} is not text in UTF-8: save it as such") from None
+        raise ValueError(f"{path} cannot be read as a table: {one_line(error)}") from None
+
+
+def _parsed(path: Path, start: int, delimiter: str, types: dict, only, block: int = _BLOCK):
+    """The table by Arrow; blocks grow until the longest line fits into one."""
+    import pyarrow
+    from pyarrow import csv
+
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(types) > 1)
+    convert = csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only)
+    read = csv.ReadOptions(autogenerate_column_names=True, block_size=block)
+    with open(path, "rb") as file:
+        file.seek(start)
+        source = file
+        if path.stat().st_size - start < block:  # Arrow wants an end of the only line
+            content = file.read()
+            source = pyarrow.BufferReader(content if content.endswith((b"\n", b"\r")) else content + b"\n")
+        try:
+            return csv.read_csv(source, read, parse, convert)
+        except pyarrow.ArrowInvalid as error:
+            if "straddling" not in str(error) or block == _LONGEST:
+                raise
+    return _parsed(path, start, delimiter, types, only, _LONGEST)
+
+
+def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
+    """Which cells are no numbers."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    *others, types, only = arguments
+    table = _parsed(*others, dict.fromkeys(types, pyarrow.string()), only)
+    count, first = 0, None
+    for name, column in zip(table.column_names, table.columns):
+        if name not in text:
+            good = pc.or_(pc.match_substring_regex(column, NUMBER), pc.is_in(column, pyarrow.array(MISSING)))
+            wrong = pc.indices_nonzero(pc.invert(good))
+            count += len(wrong)
+            if len(wrong) and (first is None or wrong[0].as_py() < first[0]):
+                first = wrong[0].as_py(), int(name[1:]), column[wrong[0].as_py()].as_py()
+    if first is None:
+        return None
+    row, j, cell = first
+    named = f" ({shown(table.column(0)[row].as_py())})" if "f0" in text else ""
+    column = shown(titles[j - (len(types) - len(titles))]) if titles else str(j)
+    remedy = "use a decimal point" if re.match(r"^\s*[+-]?\d+,\d+\s*$", cell) else "leave it empty if it is not known"
+    return (
+        f"{count:,} cells of {path} are not numbers, the first in row {row}{named}, column {column}: {shown(cell)};"
+        f" {remedy}"
+    )
+
+
+def plain(names):
+    """Names without the mark that `guarded` set before what a spreadsheet would take for a formula."""
+    return None if names is None else [name[1:] if _GUARDED.match(name) else name for name in names]
+
+
+def guarded(name: str) -> str:
+    """A name that no spreadsheet takes for a formula: an apostrophe before =, +, -, @, unless it is a number."""
+    return "'" + name if _FORMULA.match(name) and not re.match(NUMBER, name) else name
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r]")

@@ -1,0 +1,172 @@
+"""What kind of file a path is, by its first bytes and its ending, and what is too large or of another kind."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+SUFFIXES = {
+    ".npy": "npy",
+    ".npz": "npz",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".zarr": "zarr",
+}
+_MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
+_OTHERS = {
+    b"\x1f\x8b": "it is compressed with gzip: decompress it first",
+    b"\x28\xb5\x2f\xfd": "it is compressed with zstd: decompress it first",
+    b"\xfd7zXZ": "it is compressed with xz: decompress it first",
+    b"BZh": "it is compressed with bzip2: decompress it first",
+    b"\x89HDF": "it is HDF5: save the matrix as npy, Zarr or Parquet",
+    b"ARROW1": "it is an Arrow file: save it as Parquet",
+    b"\xff\xfe": "it is text in UTF-16: save it as UTF-8",
+    b"\xfe\xff": "it is text in UTF-16: save it as UTF-8",
+}
+_KNOWN = "npy, npz, csv, tsv, Parquet and Zarr"
+
+
+@dataclass(frozen=True, eq=False)
+class FileForm:
+    """What a file is besides its numbers, so that a filled one can be written like it.
+
+    Attributes
+    ----------
+    kind : {"npy", "npz", "csv", "parquet", "zarr"}
+    fields : (str, str, str) or None
+        The names of row, column and value if the file holds triples.
+    whole_labels : (bool, bool)
+        Whether the rows and the columns of triples are whole numbers.
+    key : str or None
+        Which array of an npz file or a Zarr group.
+    name_keys : (str or None, str or None)
+        Under which keys an npz file has the names of rows and columns.
+    sparse : bool
+        Whether an npz file is a sparse matrix of scipy.
+    delimiter : str
+    header : bool
+        Whether a text table has a line of column names.
+    corner : str or None
+        What stands above the row names of a text table; None if nothing, not even a delimiter.
+    index : pyarrow Table or None
+        The columns of a Parquet file that are row names.
+    metadata : dict or None
+        Of a Parquet file.
+    transposed : bool
+        Whether rows of the file are columns of the matrix.
+    """
+
+    kind: str
+    fields: tuple[str, str, str] | None = None
+    whole_labels: tuple[bool, bool] = (False, False)
+    key: str | None = None
+    name_keys: tuple[str | None, str | None] = (None, None)
+    sparse: bool = False
+    delimiter: str = ","
+    header: bool = True
+    corner: str | None = ""
+    index: object = None
+    metadata: dict | None = None
+    transposed: bool = False
+
+
+def kind_of(path: Path) -> str:
+    """npy, npz, csv, parquet or zarr; a file whose content contradicts its name is refused."""
+    if path.is_dir():
+        if is_zarr(path):
+            return "zarr"
+        raise ValueError(f"{path} is a folder and not a Zarr array")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not an ordinary file")
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if not head:
+        raise ValueError(f"{path} is empty")
+    said = SUFFIXES.get(path.suffix.lower())
+    found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    if found is None:
+        for magic, remedy in _OTHERS.items():
+            if head.startswith(magic):
+                raise ValueError(f"{path} cannot be read: {remedy}")
+    if said is None:
+        if found is None and b"\0" in head:
+            raise ValueError(f"{path} is of no kind that can be read; those are {_KNOWN}")
+        return found or "csv"
+    if (said if said != "csv" else None) != found:
+        looks = f"it begins like {found}: rename it" if found else "it is truncated or of another kind"
+        raise ValueError(f"{path} is not {said}, as its name says; {looks}")
+    return said
+
+
+def is_zarr(path: Path) -> bool:
+    return any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The tables in a folder, by name; hidden ones and those that begin with _ are not data."""
+    if (folder / "facts.json").is_file():
+        raise ValueError(f"{folder} is a result of colonnade, not data: open it with Completion.load")
+    found = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if SUFFIXES.get(path.suffix.lower()) in ("csv", "parquet")
+        and path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        raise ValueError(f"the folder {folder} holds no csv or Parquet file and is no Zarr array")
+    return found
+
+
+def memory_size() -> float:
+    """Bytes of memory that this machine or container has; infinity if it does not tell."""
+    sizes = [float("inf")]
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            sizes.append(float(Path(limit).read_text()))
+    return min(sizes)
+
+
+def refuse_beyond_memory(path, needed: float, what: str = "") -> None:
+    """Refuse what would not fit, before anything is allocated."""
+    if needed > memory_size():
+        raise MemoryError(
+            f"{path}{what} declares {in_bytes(needed)}, and this machine has {in_bytes(memory_size())} of memory"
+        )
+
+
+def in_bytes(size: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
+        size /= 1000
+    raise AssertionError
+
+
+def one_line(error: BaseException) -> str:
+    """What a library says, for the end of a sentence."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def needed_module(name: str, extra: str):
+    """A library of an extra, or a message which extra that is."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
+            raise
+        raise ModuleNotFoundError(
+            f"this kind of file needs {name}: pip install 'colonnade[{extra}]'", name=name
+        ) from None

@@ -1,0 +1,122 @@
+"""The door through which files come in."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from .._arguments import as_choice, as_shape
+from ..observations import Observations
+from ._arrays import read_npy, read_npz
+from ._csv import beginning, plain, read_csv
+from ._kinds import files_in, is_zarr, kind_of
+from ._parquet import opened, read_parquet
+from ._triples import DEFAULT_FIELDS, read_triples
+from ._zarr import read_zarr
+
+
+def read(
+    path,
+    *,
+    row: str | None = None,
+    column: str | None = None,
+    value: str | None = None,
+    header="auto",
+    row_names="auto",
+    delimiter: str | None = None,
+    key: str | None = None,
+    shape: tuple[int, int] | None = None,
+    duplicates: str = "error",
+    transpose: bool = False,
+) -> Observations:
+    """Observations from a file, with the names of its rows and columns.
+
+    Parameters
+    ----------
+    path : str or path, or several of them
+        npy; npz (also a sparse matrix that scipy saved, of which what is stored is seen); csv, tsv or Parquet, wide or
+        triples; a Zarr array. Several files, or a folder of them, are triples. What is empty, null or NaN is unseen.
+    row, column, value : str, optional
+        The columns of a file of triples: names in its header or, if it has none, positions from 0. Needed unless the
+        file has just the columns row, column and value. Labels are names or whole numbers; the rows of the matrix are
+        the different ones in increasing order.
+    header, row_names : bool or "auto"
+        Whether a text table begins with a line of names, and a wide table with a column of names; found out unless
+        told.
+    delimiter : str, optional
+        Between the cells of a text table; comma, semicolon or tab unless told.
+    key : str, optional
+        Which array of an npz file or a Zarr group, if it has several of two dimensions.
+    shape : (int, int), optional
+        Of triples; their labels are then positions from 0.
+    duplicates : {"error", "mean", "last"}
+        What to do with triples of the same place.
+    transpose : bool
+        Whether rows of the file are columns of the matrix: things to fill lie in rows, some of them known in full.
+
+    Returns
+    -------
+    Observations
+    """
+    as_choice("header", header, (True, False, "auto"))
+    as_choice("row_names", row_names, (True, False, "auto"))
+    as_choice("duplicates", duplicates, ("error", "mean", "last"))
+    as_choice("transpose", transpose, (True, False))
+    shape = None if shape is None else as_shape(shape)
+    fields = _checked_fields(row, column, value)
+    observations = _read(_paths(path), fields, header, row_names, delimiter, key, shape, duplicates)
+    if transpose:
+        form = replace(observations.origin, transposed=True)
+        observations = replace(observations.transpose(), origin=form)
+    return observations
+
+
+def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -> Observations:
+    if len(paths) > 1 or fields is not None:
+        fields = DEFAULT_FIELDS if fields is None else fields
+        return read_triples(paths, fields, shape, duplicates, header, delimiter)
+    (path,) = paths
+    kind = kind_of(path)
+    if kind in ("csv", "parquet") and _holds_default_fields(path, kind, delimiter):
+        return read_triples(paths, DEFAULT_FIELDS, shape, duplicates, header, delimiter)
+    if shape is not None:
+        raise ValueError(f"a shape is for triples; {path} has its own")
+    if kind == "npy":
+        return read_npy(path)
+    if kind == "npz":
+        return read_npz(path, key)
+    if kind == "zarr":
+        return read_zarr(path, key)
+    return read_csv(path, header, row_names, delimiter) if kind == "csv" else read_parquet(path, row_names)
+
+
+def _paths(path) -> list[Path]:
+    """The files that are meant."""
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    if not given:
+        raise ValueError("no file is named")
+    paths = []
+    for one in map(Path, given):
+        paths += files_in(one) if one.is_dir() and not is_zarr(one) else [one]
+    return paths
+
+
+def _checked_fields(row, column, value) -> tuple[str, str, str] | None:
+    if row is None and column is None and value is None:
+        return None
+    fields = tuple(str(one) for one in (row, column, value) if one is not None)
+    if len(fields) < 3 or len(set(fields)) < 3:
+        raise ValueError(
+            f"triples need three different columns, row, column and value; got {row!r}, {column!r}, {value!r}"
+        )
+    return fields
+
+
+def _holds_default_fields(path: Path, kind: str, delimiter: str | None) -> bool:
+    if kind == "csv":
+        found = plain(beginning(path, delimiter).lines[0])
+    else:
+        with opened(path) as file:
+            found = file.schema_arrow.names
+    return sorted(found) == sorted(DEFAULT_FIELDS)

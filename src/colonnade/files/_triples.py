@@ -1,0 +1,200 @@
+"""Triples: row, column and value of every known entry, in any order, in one file or several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .._arguments import shown
+from ..observations import Observations
+from ._csv import MISSING, beginning, plain, read_columns
+from ._kinds import FileForm, kind_of, needed_module, refuse_beyond_memory
+from ._parquet import checked, opened
+
+DEFAULT_FIELDS = "row", "column", "value"
+
+
+def read_triples(paths: list[Path], fields, shape, duplicates: str, header, delimiter: str | None) -> Observations:
+    """Entries from files with three columns of these names.
+
+    Rows and columns are the different labels that occur, in increasing order: names by code point, whole numbers by
+    size. With `shape` the labels are positions, whole numbers from 0.
+    """
+    kinds = {kind_of(path) for path in paths}
+    if not kinds <= {"csv", "parquet"} or len(kinds) > 1:
+        raise ValueError(f"triples are read from csv or from Parquet files; got {', '.join(sorted(kinds))}")
+    (kind,) = kinds
+    parts = [read_fields(path, kind, fields, header, delimiter) for path in paths]
+    rows, row_names, whole_rows = _codes([part[0] for part in parts], fields[0], kind, shape and shape[0])
+    columns, column_names, whole_columns = _codes([part[1] for part in parts], fields[1], kind, shape and shape[1])
+    values = _values([part[2] for part in parts], fields[2])
+    mark = beginning(paths[0], delimiter).delimiter if kind == "csv" else ","
+    return Observations.from_triplets(
+        rows,
+        columns,
+        values,
+        shape or (len(row_names), len(column_names)),
+        duplicates=duplicates,
+        row_names=_unless_counting(row_names),
+        column_names=_unless_counting(column_names),
+        origin=FileForm(kind, fields=tuple(fields), whole_labels=(whole_rows, whole_columns), delimiter=mark),
+    )
+
+
+def read_fields(path: Path, kind: str, fields, header="auto", delimiter: str | None = None) -> list:
+    """Columns of a file as chunked Arrow arrays, in the order of `fields`; of a text table labels are text.
+
+    All but the third are labels.
+    """
+    if kind == "csv":
+        return _fields_of_csv(path, fields, header, delimiter)
+    with opened(path) as file:
+        _refuse_unknown(path, fields, file.schema_arrow.names)
+        refuse_beyond_memory(path, 8.0 * len(fields) * file.metadata.num_rows)
+        table = checked(path, file.read, columns=list(fields))
+    return [table.column(name) for name in fields]
+
+
+def _fields_of_csv(path: Path, fields, header, delimiter: str | None) -> list:
+    """By the names of the header; fields that are numbers are positions in a file without one."""
+    refuse_beyond_memory(path, path.stat().st_size)
+    begun = beginning(path, delimiter)
+    first = plain(begun.lines[0])
+    positions = [str(j) for j in range(len(first))]
+    if header == "auto":
+        header = first == positions or not all(name.isdigit() for name in fields)
+    _refuse_unknown(path, fields, first if header else positions)
+    at = [(first if header else positions).index(name) for name in fields]
+    if len(begun.lines) <= header:
+        raise ValueError(f"{path} has a line of names and no row")
+    only = [f"f{j}" for j in at]
+    table = read_columns(path, begun, header, [name for name in only if name not in only[2:]], only)
+    return [table.column(name) for name in only]
+
+
+def _refuse_unknown(path: Path, fields, found) -> None:
+    absent = [name for name in fields if name not in found]
+    if absent:
+        listed = ", ".join(shown(name) for name in found[:8]) + (", ..." if len(found) > 8 else "")
+        raise ValueError(f"{path} has no column {', '.join(map(shown, absent))}; it has {listed}")
+
+
+def _values(parts: list, field: str) -> np.ndarray:
+    import pyarrow.types as kinds
+
+    for part in parts:
+        kind = part.type
+        if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind) or kinds.is_null(kind)):
+            raise TypeError(f"the column {shown(field)} must hold numbers; it holds {kind}")
+    dtype = "float32" if all(kinds.is_float32(part.type) for part in parts) else "float64"
+    return np.concatenate([part.cast(dtype, safe=False).to_numpy() for part in parts])
+
+
+def _codes(parts: list, field: str, kind: str, length: int | None) -> tuple:
+    """Positions of labels, shape (nnz,); the labels by position, or None if the length is given; whether whole."""
+    pyarrow = needed_module("pyarrow", "cli")
+    labels = [as_labels(part, field, kind) for part in parts]
+    if kind == "csv":
+        labels = _whole_if_all_are(labels, field)
+    if len({part.type for part in labels}) > 1:  # numbers in one file and names in another
+        labels = [part.cast(pyarrow.string()) for part in labels]
+    joined = pyarrow.chunked_array([chunk for part in labels for chunk in part.chunks], labels[0].type)
+    if len(joined) == 0:
+        raise ValueError(f"the column {shown(field)} has no entry")
+    whole = pyarrow.types.is_integer(joined.type)
+    if length is not None:
+        if not whole:
+            raise ValueError(f"with a shape, the column {shown(field)} must hold whole numbers from 0; it holds names")
+        return joined.to_numpy(), None, True
+    codes, found = _codes_of_numbers(joined.to_numpy()) if whole else _codes_of_names(joined, kind)
+    return codes, found, whole
+
+
+def as_labels(column, field: str, kind: str):
+    """Labels as chunked int64 or text; missing, negative and broken ones are refused with their count."""
+    import pyarrow
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    if kinds.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    missing = column.null_count
+    if kind == "csv":
+        missing += pc.sum(pc.is_in(column, pyarrow.array(MISSING))).as_py() or 0
+    if kinds.is_floating(column.type):
+        missing += pc.sum(pc.is_nan(column)).as_py() or 0
+    if missing:
+        raise ValueError(f"{missing:,} cells of the column {shown(field)} are empty; every entry needs its place")
+    if kinds.is_floating(column.type):
+        _refuse_some(pc.not_equal(column, pc.floor(column)), column, field, "not whole; turn names into text")
+        _refuse_some(pc.greater(pc.abs(column), 2.0**53), column, field, "too large for a whole number")
+        column = column.cast(pyarrow.int64())
+    if kinds.is_integer(column.type):
+        if kinds.is_uint64(column.type):
+            _refuse_some(pc.greater(column, 2**63 - 1), column, field, "larger than 2^63 - 1")
+        column = column.cast(pyarrow.int64())
+        _refuse_some(pc.less(column, 0), column, field, "negative")
+        return column
+    if kinds.is_string(column.type) or kinds.is_large_string(column.type) or kinds.is_string_view(column.type):
+        return column.cast(pyarrow.large_string())
+    if kinds.is_temporal(column.type) or kinds.is_decimal(column.type):
+        return column.cast(pyarrow.string()).cast(pyarrow.large_string())
+    raise TypeError(f"the column {shown(field)} must hold names or whole numbers; it holds {column.type}")
+
+
+def _refuse_some(wrong, column, field: str, why: str) -> None:
+    import pyarrow.compute as pc
+
+    at = pc.indices_nonzero(wrong)
+    if len(at):
+        raise ValueError(f"{len(at):,} labels of the column {shown(field)} are {why}, the first is {column[at[0]]}")
+
+
+def _whole_if_all_are(labels: list, field: str) -> list:
+    """Text of digits only, without leading zeros, is whole numbers; other numbers are refused, as they are no names."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    def all_match(pattern):
+        return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in labels)
+
+    if all_match("^(0|[1-9][0-9]{0,17})$"):
+        return [part.cast(pyarrow.int64()) for part in labels]
+    if not all_match("^[0-9]+$") and all_match(r"^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"):
+        for part in labels:
+            broken = pc.invert(pc.match_substring_regex(part, "^[0-9]+$"))
+            _refuse_some(broken, part, field, "negative or not whole; write a letter before them if they are names")
+    return labels
+
+
+def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list]:
+    top = int(labels.max()) + 1
+    if top > 4 * labels.size + 1_000_000:  # too scattered for a table
+        found, codes = np.unique(labels, return_inverse=True)
+        return codes, found.tolist()
+    occurs = np.zeros(top, bool)
+    occurs[labels] = True
+    found = np.flatnonzero(occurs)
+    if found.size == top:
+        return labels, range(top)
+    position = np.cumsum(occurs) - 1
+    return position[labels], found.tolist()
+
+
+def _codes_of_names(labels, kind: str) -> tuple[np.ndarray, list]:
+    coded = labels.dictionary_encode().unify_dictionaries()
+    names = coded.chunk(0).dictionary.to_pylist()
+    names = plain(names) if kind == "csv" else names
+    order = sorted(range(len(names)), key=names.__getitem__)
+    position = np.empty(len(names), np.int64)
+    position[order] = np.arange(len(names))
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks])
+    return position[codes], [names[k] for k in order]
+
+
+def _unless_counting(labels) -> list[str] | None:
+    """Labels as names; None if they only count from 0."""
+    if labels is None or isinstance(labels, range):
+        return None
+    return [str(label) for label in labels]

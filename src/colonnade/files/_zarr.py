@@ -1,0 +1,51 @@
+"""Zarr arrays: NaN is unseen, and so is a chunk that was never written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..observations import Observations
+from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
+
+
+def read_zarr(path: Path, key: str | None) -> Observations:
+    """An array, or one of a group; its attributes may hold the names of rows and columns."""
+    array, key = _array(path, key)
+    if array.ndim != 2:
+        raise ValueError(f"{path} must have two dimensions, rows and columns; its shape is {array.shape}")
+    refuse_beyond_memory(path, float(np.prod([float(k) for k in array.shape])) * array.dtype.itemsize)
+    filler = array.fill_value
+    if not (array.dtype.kind == "f" and filler is not None and np.isnan(filler)):
+        there, all_of = array.nchunks_initialized, array.nchunks
+        if there < all_of:
+            raise ValueError(
+                f"{all_of - there:,} of {all_of:,} chunks of {path} are not there and would be read as {filler};"
+                " write the array with fill_value=nan, or all its chunks (write_empty_chunks)"
+            )
+    try:
+        values = array[...]
+    except (ValueError, RuntimeError, OSError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {one_line(error)}") from error
+    names = {side: array.attrs.get(side) for side in ("row_names", "column_names")}
+    return Observations.from_dense(values, **names, origin=FileForm("zarr", key=key))
+
+
+def _array(path: Path, key: str | None):
+    zarr = needed_module("zarr", "zarr")
+    try:
+        node = zarr.open(str(path), mode="r")
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise ValueError(f"{path} is damaged or not Zarr: {one_line(error)}") from error
+    if isinstance(node, zarr.Array):
+        return node, None
+    arrays = {name: array for name, array in node.arrays() if array.ndim == 2}
+    if key is None and len(arrays) == 1:
+        key = next(iter(arrays))
+    if key not in arrays:
+        listed = ", ".join(map(repr, list(arrays)[:8])) or "none"
+        raise ValueError(
+            f"{path} is a Zarr group: name one of its arrays of two dimensions by its key; it has {listed}"
+        )
+    return arrays[key], key

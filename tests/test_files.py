@@ -1,0 +1,457 @@
+"""Reading: every kind of file gives the observations that are in it, with names, or a clear refusal."""
+
+import io
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import zarr
+from scipy import sparse
+
+import colonnade as co
+
+from problems import hide
+
+ODD = [
+    "</script><script>",
+    "=cmd()",
+    "[/bold]",
+    "$x_{$",
+    "\x1b[31mred\x1b[0m",
+    "a,b",
+    'say "x"',
+    "two\nlines",
+    "",
+    "ü漢",
+]
+
+
+@pytest.fixture
+def known(rng):
+    return hide(rng, np.rint(rng.standard_normal((6, 10)) * 100) / 8, 3, 2)[0]
+
+
+@pytest.fixture
+def names():
+    return [f"r{i}" for i in range(5)] + ["x" * 1_000_000], ODD
+
+
+def same(o, known, row_names=None, column_names=None):
+    expected = co.Observations.from_dense(known)
+    assert o.shape == expected.shape
+    for field in ("indptr", "rows", "values", "full_columns"):
+        np.testing.assert_array_equal(getattr(o, field), getattr(expected, field))
+    assert o.values.dtype == expected.values.dtype
+    for found, told in ((o.row_names, row_names), (o.column_names, column_names)):
+        assert (None if found is None else list(found)) == (None if told is None else list(told))
+
+
+def test_npy(known, tmp_path):
+    for dtype in (np.float64, np.float32, ">f8"):
+        np.save(tmp_path / "m.npy", np.asfortranarray(known.astype(dtype)))
+        same(co.read(tmp_path / "m.npy"), known.astype(np.dtype(dtype).newbyteorder("=")))
+
+
+def test_npz_with_names_beside_the_matrix(known, tmp_path):
+    rows, columns = [f"r{i}" for i in range(6)], [f"c{j}" for j in range(10)]
+    np.savez_compressed(tmp_path / "m.npz", X=known.astype(np.float32), rows=rows, cols=columns, year=np.arange(10))
+    same(co.read(tmp_path / "m.npz"), known.astype(np.float32), rows, columns)
+    np.savez(tmp_path / "two.npz", X=known, Y=2 * known, row_names=["only one"])
+    same(co.read(tmp_path / "two.npz", key="Y"), 2 * known)
+    with pytest.raises(ValueError, match=r"holds 2 arrays .* name one by its key; it has 'X' of shape \(6, 10\)"):
+        co.read(tmp_path / "two.npz")
+    with pytest.raises(ValueError, match="no array 'Z'"):
+        co.read(tmp_path / "two.npz", key="Z")
+
+
+def test_sparse_npz_keeps_explicit_zeros(known, tmp_path):
+    known[0, known[0] == known[0]] = 0.0
+    i, j = np.nonzero(~np.isnan(known))
+    S = sparse.coo_array((known[i, j], (i, j)), shape=known.shape)
+    for kind in ("coo", "csc", "csr"):
+        sparse.save_npz(tmp_path / "s.npz", S.asformat(kind))
+        same(co.read(tmp_path / "s.npz"), known)
+    bad = S.tocsc()
+    bad.indices[0] = 99
+    sparse.save_npz(tmp_path / "bad.npz", bad)
+    with pytest.raises(ValueError, match="not a sound sparse matrix"):
+        co.read(tmp_path / "bad.npz")
+    twice = sparse.coo_array(([1.0, 2.0], ([0, 0], [0, 0])), shape=(2, 2))
+    sparse.save_npz(tmp_path / "twice.npz", twice)
+    with pytest.raises(ValueError, match="1 entries are given twice"):
+        co.read(tmp_path / "twice.npz")
+
+
+@pytest.mark.parametrize("ending, delimiter", [(".csv", ","), (".csv", ";"), (".tsv", "\t"), (".txt", "\t")])
+def test_csv_of_pandas_with_odd_names(known, names, tmp_path, ending, delimiter):
+    path = tmp_path / f"t{ending}"
+    frame = pd.DataFrame(known, index=names[0], columns=names[1])
+    frame.to_csv(path, sep=delimiter)
+    same(co.read(path), known, *names)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n").replace(b"two\r\n", b"two\n"))
+    same(co.read(path), known, *names)
+    frame.to_csv(path, sep=delimiter, index_label="sample")
+    same(co.read(path), known, *names)
+    frame.to_csv(path, sep=delimiter, index=False)
+    same(co.read(path), known, None, names[1])
+
+
+def test_csv_without_names_and_with_numbers_for_names(known, tmp_path):
+    path = tmp_path / "t.csv"
+    numbered = [str(j) for j in range(10)]
+    pd.DataFrame(known).to_csv(path, header=False, index=False)
+    same(co.read(path), known)
+    pd.DataFrame(known).to_csv(path)  # the index of pandas, numbers under an empty title
+    same(co.read(path), known, numbered[:6], numbered)
+    pd.DataFrame(known).to_csv(path, header=False, index=False)
+    with_years = "\n".join([",".join(str(2000 + j) for j in range(10)), path.read_text()])
+    path.write_text(with_years)
+    same(co.read(path, header=True), known, None, [str(2000 + j) for j in range(10)])
+    assert co.read(path).shape == (7, 10)
+    pd.DataFrame(known, columns=numbered).rename_axis("id").to_csv(path)
+    assert co.read(path).row_names.tolist() == numbered[:6]
+    assert co.read(path, row_names=False).shape == (6, 11)
+    with_text = pd.DataFrame(known, index=list("abcdef"))
+    with_text.to_csv(path, header=False)
+    same(co.read(path), known, list("abcdef"))
+
+
+def test_csv_of_r_without_a_title_over_the_row_names(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"a","b"\n"x",1,NA\n"y",3,4\n')
+    same(co.read(path), np.array([[1, np.nan], [3, 4]]), ["x", "y"], ["a", "b"])
+
+
+def test_csv_of_one_column_of_one_row_and_without_an_end(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n\n3")
+    same(co.read(path), np.array([[1], [np.nan], [3]]), None, ["a"])
+    path.write_text("1,,3")
+    same(co.read(path), np.array([[1, np.nan, 3]]))
+    path.write_text("a,b\r1, 2.5 \r ,1e-310\r")
+    same(co.read(path), np.array([[1, 2.5], [np.nan, 1e-310]]), None, ["a", "b"])
+
+
+def test_csv_by_several_blocks_and_a_line_longer_than_one(known, names, tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    pd.DataFrame(known, index=names[0], columns=names[1]).to_csv(path)
+    for block in (1000, 2**20 + 100):
+        monkeypatch.setattr("colonnade.files._csv._BLOCK", block)
+        same(co.read(path), known, *names)
+
+
+def test_every_number_is_read_to_the_last_digit(rng, tmp_path):
+    M = rng.standard_normal((50, 20)) * 10.0 ** rng.integers(-300, 300, (50, 20))
+    (tmp_path / "t.csv").write_text("\n".join(",".join(map(repr, row)) for row in M.tolist()))
+    same(co.read(tmp_path / "t.csv"), M)
+
+
+def test_parquet_wide(known, names, tmp_path):
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame(known, index=names[0], columns=names[1])
+    frame.to_parquet(path)
+    same(co.read(path), known, *names)
+    frame.astype(np.float32).to_parquet(path, index=False)
+    same(co.read(path), known.astype(np.float32), None, names[1])
+    pd.DataFrame(known, index=np.arange(6) * 2, columns=names[1]).to_parquet(path)
+    same(co.read(path), known, ["0", "2", "4", "6", "8", "10"], names[1])
+    pl.DataFrame({"name": names[0], **{name: known[:, j] for j, name in enumerate(ODD)}}).write_parquet(path)
+    same(co.read(path), known, *names)
+    with pytest.raises(TypeError, match=r"1 of 11 columns are not numeric: 'name'"):
+        co.read(path, row_names=False)
+
+
+def test_zarr(known, tmp_path):
+    rows = [f"r{i}" for i in range(6)]
+    for version in (3, 2):
+        path = tmp_path / f"m{version}.zarr"
+        array = zarr.create_array(
+            path, shape=known.shape, dtype="f4", chunks=(3, 5), fill_value=np.nan, zarr_format=version
+        )
+        array[...] = known
+        array.attrs["row_names"] = rows
+        same(co.read(path), known.astype(np.float32), rows)
+    group = zarr.create_group(tmp_path / "g.zarr")
+    group.create_array("X", data=known, fill_value=np.nan)
+    same(co.read(tmp_path / "g.zarr"), known)
+    zeros = zarr.create_array(tmp_path / "z.zarr", shape=(4, 4), dtype="f8", chunks=(2, 2), fill_value=0.0)
+    zeros[:2] = 1.0
+    with pytest.raises(
+        ValueError, match=r"2 of 4 chunks .* would be read as 0\.0; write the array with fill_value=nan"
+    ):
+        co.read(tmp_path / "z.zarr")
+    array = zarr.create_array(tmp_path / "nan.zarr", shape=(4, 4), dtype="f8", chunks=(2, 2), fill_value=np.nan)
+    array[:, :2] = 1.0
+    assert co.read(tmp_path / "nan.zarr").n_observed.tolist() == [4, 4, 0, 0]
+
+
+def shuffled(known, rng):
+    i, j = np.nonzero(~np.isnan(known))
+    order = rng.permutation(i.size)
+    return i[order], j[order], known[i, j][order]
+
+
+def test_triples_in_any_order_and_several_files(known, rng, tmp_path):
+    i, j, x = shuffled(known, rng)
+    table = pa.table({"day": i, "value": x, "station": j, "other": ["text"] * i.size})
+    fields = {"row": "day", "column": "station", "value": "value"}
+    pq.write_table(table, tmp_path / "t.parquet")
+    same(co.read(tmp_path / "t.parquet", **fields), known)
+    pa.csv.write_csv(table, tmp_path / "t.csv")
+    same(co.read(tmp_path / "t.csv", **fields), known)
+    for ending, write in (("parquet", pq.write_table), ("csv", pa.csv.write_csv)):
+        folder = tmp_path / ending
+        (folder / "more").mkdir(parents=True)
+        write(table.slice(0, 5), folder / f"b.{ending}")
+        write(table.slice(5, 4), folder / "more" / f"a.{ending}")
+        write(table.slice(9), folder / f"c.{ending}")
+        (folder / f"_hidden.{ending}").write_text("nothing")
+        same(co.read(folder, **fields), known)
+        same(co.read(sorted(folder.rglob(f"[abc].{ending}")), **fields), known)
+    same(co.read(tmp_path / "t.csv", transpose=True, **fields), known.T)
+
+
+def test_triples_with_names_and_with_numbers_that_do_not_count_from_zero(known, rng, tmp_path):
+    i, j, x = shuffled(known, rng)
+    order = np.argsort(ODD)
+    rows = [f"{k:03d}" for k in range(6)]  # leading zeros: names, not numbers
+    table = pa.table({"row": np.array(rows)[i], "column": np.array(ODD, object)[order][j], "value": x.astype("f4")})
+    kept = np.array(ODD)[order].tolist()
+    pq.write_table(table, tmp_path / "t.parquet")
+    same(co.read(tmp_path / "t.parquet"), known.astype(np.float32), rows, kept)
+    scattered = np.array([7, 10, 10**15, 10**15 + 1, 10**17, 10**17 + 1])
+    table = pa.table({"row": scattered[i], "column": j + 1, "value": x})
+    for ending, write in (("parquet", pq.write_table), ("csv", pa.csv.write_csv)):
+        write(table, tmp_path / f"n.{ending}")
+        o = co.read(tmp_path / f"n.{ending}")
+        same(o, known, scattered.astype(str), [str(k + 1) for k in range(10)])
+        with pytest.raises(IndexError, match=r"rows must lie in 0\.\.5"):
+            co.read(tmp_path / f"n.{ending}", shape=(6, 11))
+    small = pa.table({"row": [0, 2], "column": [1, 1], "value": [5.0, 0.0]})
+    pq.write_table(small, tmp_path / "s.parquet")
+    assert co.read(tmp_path / "s.parquet").shape == (2, 1)
+    wide = co.read(tmp_path / "s.parquet", shape=(3, 4))
+    assert wide.shape == (3, 4) and wide.values.tolist() == [5.0, 0.0] and wide.row_names is None
+
+
+def test_triples_without_a_header_by_position(known, rng, tmp_path):
+    i, j, x = shuffled(known, rng)
+    path = tmp_path / "u.data"
+    path.write_text("".join(f"{a}\t{b}\t{c!r}\t881250949\n" for a, b, c in zip(i, j, x.tolist())))
+    same(co.read(path, row="0", column="1", value="2"), known)
+    with pytest.raises(ValueError, match="no column '7'; it has '0', '1', '2', '3'"):
+        co.read(path, row="0", column="1", value="7")
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (
+            "row,column,value\na,b,1\na,b,2\na,b,3\nc,d,4\nc,d,5\n",
+            r"3 entries are given twice, the first at row 0 \('a'\)",
+        ),
+        (
+            "row,column,value\n1,2,3\n-1,2,3\n",
+            "1 labels of the column 'row' are negative or not whole.*the first is -1",
+        ),
+        ("row,column,value\n1,2,3\n1,3.7,3\n", "1 labels of the column 'column' are negative or not whole.*3.7"),
+        ("row,column,value\n1,2,3\n,2,3\nnan,2,3\n", "2 cells of the column 'row' are empty"),
+        ("row,column,value\n1,2,inf\n1,3,4\n", r"row 0 \('1'\), column 0 \('2'\) is inf"),
+        ("row,column,value\n1,2,3\n1,3,x\n", "1 cells .* are not numbers, the first in row 1.*, column 'value': 'x'"),
+        ("row,column,value\n", "no row"),
+        ("day,column,value\n1,2,3\n", None),
+    ],
+)
+def test_bad_triples(tmp_path, content, words):
+    (tmp_path / "t.csv").write_text(content)
+    if words is not None:
+        with pytest.raises(ValueError, match=words):
+            co.read(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match="no column 'user'; it has"):
+        co.read(tmp_path / "t.csv", row="user", column="column", value="value")
+    with pytest.raises(ValueError, match="three different columns"):
+        co.read(tmp_path / "t.csv", row="row", column="row", value="value")
+
+
+@pytest.mark.parametrize(
+    "labels, words",
+    [
+        ([0, -2], "1 labels of the column 'row' are negative, the first is -2"),
+        ([0.0, 3.7], "not whole; turn names into text, the first is 3.7"),
+        ([0.0, np.nan], "1 cells of the column 'row' are empty"),
+        ([0, None], "1 cells of the column 'row' are empty"),
+        ([0.0, np.inf], "too large"),
+        ([True, False], "holds bool"),
+        ([[1], [2]], "holds list"),
+    ],
+)
+def test_bad_labels_in_parquet(tmp_path, labels, words):
+    pq.write_table(pa.table({"row": labels, "column": [0, 0], "value": [1.0, 2.0]}), tmp_path / "t.parquet")
+    with pytest.raises((ValueError, TypeError), match=words):
+        co.read(tmp_path / "t.parquet")
+
+
+def test_duplicates_are_averaged_or_the_last_wins(tmp_path):
+    (tmp_path / "t.csv").write_text("row,column,value\na,x,1\nb,x,5\na,x,2\n")
+    assert co.read(tmp_path / "t.csv", duplicates="mean").values.tolist() == [1.5, 5.0]
+    assert co.read(tmp_path / "t.csv", duplicates="last").values.tolist() == [2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("a,b\n1,x\n3,y\n", "2 cells of .* are not numbers, the first in row 0, column 'b': 'x'; leave it empty"),
+        ("n,a,b\nr,1,2\ns,3,'1.5\n", r"1 cells .* row 1 \('s'\), column 'b': \"'1.5\""),
+        ("a;b\n1;2,5\n", "column 'b': '2,5'; use a decimal point"),
+        ("a,b\n1,inf\n", r"row 0, column 1 \('b'\) is inf"),
+        ("a,b\n1,1e999\n", "is inf"),
+        ("a,b\n1,2\n3\n", "Expected 2 columns, got 1"),
+        ("a,b,c\n1,2\n", "3 names in its first line and 2 cells"),
+        ("a,b\n", "no row"),
+        ("\n\n", "only empty lines"),
+        ("", "is empty"),
+        ("a,b\n1,\x1b[31m\n", r"'\\x1b\[31m'"),
+    ],
+)
+def test_bad_text_tables(tmp_path, content, words):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(ValueError, match=words):
+        co.read(tmp_path / "t.csv")
+
+
+def npy_with_header(header: str, body: bytes = b"") -> bytes:
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + body
+
+
+HUGE = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1250000), }"
+
+
+def bad_files():
+    plain, objects = io.BytesIO(), io.BytesIO()
+    np.save(plain, np.ones((20, 30)))
+    np.save(objects, np.array([["a", 1], [2, 3]], object), allow_pickle=True)
+    parquet = io.BytesIO()
+    pq.write_table(pa.table({"a": np.arange(1000.0), "b": np.arange(1000.0)}), parquet)
+    npz = io.BytesIO()
+    np.savez(npz, X=np.ones((20, 30)))
+    yield "cut.npy", plain.getvalue()[:-8], "declares float64 of shape"
+    yield "more.npy", plain.getvalue() + b"x", "is damaged"
+    yield "head.npy", plain.getvalue()[:20], "damaged or not an npy"
+    yield "magic.npy", b"\x00" + plain.getvalue(), "truncated or of another kind"
+    yield "renamed.npy", npz.getvalue(), "begins like npz: rename it"
+    yield "table.csv", npz.getvalue(), "begins like npz: rename it"
+    yield "objects.npy", objects.getvalue(), "pickled Python objects"
+    yield "huge.npy", npy_with_header(HUGE, b"x" * 100), r"10\.0 TB, and holds 100 bytes"
+    yield "negative.npy", npy_with_header(HUGE.replace("(1000000,", "(-1000000,")), "damaged"
+    yield "code.npy", npy_with_header("__import__('os').system('true')"), "damaged"
+    yield "cut.npz", npz.getvalue()[:-30], "damaged or not an npz"
+    flipped = bytearray(npz.getvalue())
+    flipped[500] ^= 1
+    yield "flipped.npz", bytes(flipped), "damaged or not an npz"
+    yield "objects.npz", zipped("X.npy", objects.getvalue()), "pickled Python objects"
+    yield "pickle.npz", zipped("X.npy", pickle.dumps([1, 2])), "not an npy array"
+    yield "huge.npz", zipped("X.npy", npy_with_header(HUGE, b"x" * 100)), r"10\.0 TB"
+    yield "none.npz", zipped("readme.txt", b"hello"), "no array"
+    yield "cut.parquet", parquet.getvalue()[:-20], "damaged or not Parquet"
+    yield "body.parquet", parquet.getvalue()[:4] + b"\xff" * 900 + parquet.getvalue()[904:], "damaged"
+    yield "text.parquet", b"a,b\n1,2\n", "truncated or of another kind"
+    yield "packed.csv", b"\x1f\x8b\x08" + b"0" * 50, "decompress it first"
+    yield "wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16"
+    yield "latin.csv", "naïve,b\n1,2\n".encode("latin-1"), "not text in UTF-8"
+    yield "binary.csv", b"a,b\n1,\x00\n", "no text"
+    yield "unknown.bin", b"\x00\x01\x02", "no kind that can be read"
+    yield "sheet.h5", b"\x89HDF\r\n", "HDF5"
+
+
+def zipped(name, content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name, content, words", [pytest.param(*case, id=case[0]) for case in bad_files()])
+def test_bad_files_are_refused_before_anything_is_allocated(tmp_path, name, content, words):
+    import tracemalloc
+
+    (tmp_path / name).write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=words) as failure:
+        co.read(tmp_path / name)
+    assert tracemalloc.get_traced_memory()[1] < 20e6
+    tracemalloc.stop()
+    assert str(tmp_path / name) in str(failure.value) and "\n" not in str(failure.value)
+
+
+def test_a_compressed_bomb_and_a_header_beyond_memory_are_refused(tmp_path, monkeypatch):
+    """The sizes that files declare are honest here; the machine is told to be small."""
+    np.savez_compressed(tmp_path / "b.npz", X=np.zeros((1000, 2000)))
+    assert os.path.getsize(tmp_path / "b.npz") < 50_000
+    pq.write_table(pa.table({name: np.zeros(2_000_000) for name in "abc"}), tmp_path / "b.parquet")
+    zarr.create_array(tmp_path / "b.zarr", shape=(10**7, 10**7), dtype="f8", chunks=(10**4, 10**4), fill_value=np.nan)
+    with pytest.raises(MemoryError, match=r"800\.0 TB"):
+        co.read(tmp_path / "b.zarr")
+    monkeypatch.setattr("colonnade.files._kinds.memory_size", lambda: 10e6)
+    for name in ("b.npz", "b.parquet"):
+        with pytest.raises(MemoryError, match=r"declares .* MB, and this machine has 10\.0 MB"):
+            co.read(tmp_path / name)
+    with pytest.raises(MemoryError, match="declares"):
+        co.read(tmp_path / "b.parquet", row="a", column="b", value="c")
+
+
+def test_other_kinds_of_numbers_are_named(tmp_path):
+    np.save(tmp_path / "c.npy", np.ones((2, 2), complex))
+    with pytest.raises(TypeError, match="complex128"):
+        co.read(tmp_path / "c.npy")
+    np.save(tmp_path / "s.npy", np.array([["1.5", "2"]]))
+    with pytest.raises(TypeError, match="<U3"):
+        co.read(tmp_path / "s.npy")
+    np.save(tmp_path / "d.npy", np.ones((2, 2, 2)))
+    with pytest.raises(ValueError, match=r"two dimensions.*\(2, 2, 2\)"):
+        co.read(tmp_path / "d.npy")
+    np.save(tmp_path / "e.npy", np.ones((0, 2)))
+    with pytest.raises(ValueError, match=r"none of them 0; got shape \(0, 2\)"):
+        co.read(tmp_path / "e.npy")
+    pq.write_table(pa.table({"a": [1.0], "b": [None]}), tmp_path / "n.parquet")
+    assert co.read(tmp_path / "n.parquet").n_observed.tolist() == [1, 0]
+
+
+def test_places_that_are_no_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        co.read(tmp_path / "absent.csv")
+    with pytest.raises(ValueError, match="holds no csv or Parquet file"):
+        co.read(tmp_path)
+    with pytest.raises(ValueError, match="not an ordinary file"):
+        co.read("/dev/null")
+    with pytest.raises(ValueError, match="no file is named"):
+        co.read([])
+    with pytest.raises(TypeError, match=r"'x.csv' is a name, not data: read a file with colonnade.read"):
+        co.complete("x.csv")
+    co.complete(np.outer([1.0, 2], [1, 2])).save(tmp_path / "result")
+    with pytest.raises(ValueError, match="a result of colonnade, not data"):
+        co.read(tmp_path / "result")
+
+
+def test_reading_does_not_depend_on_the_locale(tmp_path):
+    import subprocess
+    import sys
+
+    (tmp_path / "t.csv").write_text("a,b\n1.5,\n2.25,1e3\n")
+    code = (
+        "import locale, sys, colonnade as co\n"
+        "try: locale.setlocale(locale.LC_ALL, sys.argv[2])\n"
+        "except locale.Error: pass\n"
+        "print(co.read(sys.argv[1]).values.tolist())"
+    )
+    for place in ("C", "de_DE.UTF-8", "tr_TR.UTF-8"):
+        command = [sys.executable, "-c", code, str(tmp_path / "t.csv"), place]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": place})
+        assert done.stdout.strip() == "[1.5, 2.25, 1000.0]", done.stderr
