@@ -45,5 +45,19 @@ def _least(work) -> float:
     return min(times)
 
 
+def processor_seconds(rounds: int, work) -> float:
+    """The least time that all threads together spend on a work, over some rounds of at least 0.1 s, warm."""
+    work()
+    return min(_processor_mean(work) for _ in range(rounds))
+
+
+def _processor_mean(work) -> float:
+    begin, times = time.process_time(), 0
+    while time.process_time() - begin < 0.1:
+        work()
+        times += 1
+    return (time.process_time() - begin) / times
+
+
 def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9

@@ -9,8 +9,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from ._arguments import as_count, is_auto
+from ._threads import in_threads
 from .completion import Completion, complete
 from .frames import is_frame, matrix_of_frame
 from .learn import learn
@@ -18,7 +20,8 @@ from .observations import Observations
 from .solve import solve_columns
 from .sources import real_dtype
 
-_BLOCK_CELLS = 4_000_000  # how much is filled at a time
+_BLOCK_CELLS = 100_000  # how much is filled at a time: what stays in a processor's own memory,
+_BLOCK_SAMPLES = 64  # and samples that may share one factorisation
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -75,7 +78,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Known entries are as they were; what the data do not determine stays NaN.
         """
         check_is_fitted(self)
-        return self._without_gaps(np.array(samples_of(self, X, reset=False), order="C"))
+        return self._without_gaps(samples_of(self, X, reset=False))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -111,24 +114,44 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._bounds = completion.bounds
 
     def _without_gaps(self, samples) -> np.ndarray:
-        """The samples, shape (n_samples, n_features_in_), with their gaps filled in place."""
-        gappy = np.flatnonzero(np.isnan(samples).any(axis=1))
-        step = max(1, _BLOCK_CELLS // samples.shape[1])
-        for lo in range(0, gappy.size, step):
-            block = gappy[lo : lo + step]
-            samples[block] = self._filled(samples[block])
-        return samples
+        """A copy of the samples, shape (k, n_features_in_), with their gaps filled."""
+        k, n_features = samples.shape
+        filled = np.empty((k, n_features), samples.dtype)
+        step = max(_BLOCK_SAMPLES, _BLOCK_CELLS // n_features)
+        if k <= step:
+            self._fill(samples, filled)
+            return filled
 
-    def _filled(self, samples) -> np.ndarray:
-        """Samples with gaps, shape (k, n_features_in_), and predictions in place of these."""
+        def work(lo):
+            self._fill(samples[lo : lo + step], filled[lo : lo + step], n_threads=1)
+
+        with threadpool_limits(1, user_api="blas"):  # the blocks have their threads
+            in_threads(work, range(0, k, step))
+        return filled
+
+    def _fill(self, samples, filled, n_threads=None) -> None:
+        """Write the samples to `filled`, with predictions in their gaps."""
         seen = ~np.isnan(samples)
+        gappy = ~seen.all(axis=1)
+        if gappy.all():
+            self._fill_gappy(samples, seen, filled, n_threads)
+            return
+        filled[:] = samples
+        if gappy.any():
+            part = np.empty((int(gappy.sum()), samples.shape[1]), samples.dtype)
+            self._fill_gappy(samples[gappy], seen[gappy], part, n_threads)
+            filled[gappy] = part
+
+    def _fill_gappy(self, samples, seen, filled, n_threads) -> None:
+        """The same for samples each of which has a gap; `filled` is contiguous."""
+        at = np.flatnonzero(seen)
+        known = samples.reshape(-1)[at]
         with np.errstate(over="ignore", invalid="ignore"):
-            predicted = self._predicted(samples, seen)
-            if self._bounds is not None:
-                np.clip(predicted, *_in_range(self._bounds, predicted.dtype), out=predicted)
-            predicted = predicted.astype(samples.dtype, copy=False)
-        np.copyto(predicted, samples, where=seen)
-        return without_infinite(predicted)
+            self._predict(samples, at, known, filled, n_threads)
+        if self._bounds is not None:
+            np.clip(filled, *_in_range(self._bounds, filled.dtype), out=filled)
+        filled.reshape(-1)[at] = known
+        without_infinite(filled)
 
 
 def _in_range(bounds, dtype) -> list[float]:
@@ -137,8 +160,7 @@ def _in_range(bounds, dtype) -> list[float]:
 
 
 def without_infinite(filled) -> np.ndarray:
-    """NaN in place of what left the range of floating-point numbers."""
-    filled = np.ascontiguousarray(filled)
+    """The same array, with NaN in place of what left the range of floating-point numbers."""
     filled[np.isinf(filled)] = np.nan
     return filled
 

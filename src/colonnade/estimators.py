@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._imputer import Imputer, no_complete, without_infinite
 from .column_space import ColumnSpace
-from .observations import Observations, index_dtype, pointers_of
+from .observations import Observations, index_dtype
 from .solve import Status, solve_columns
 
 _FILLED = [status for status in Status if status.is_filled]
@@ -69,16 +69,15 @@ class CompleteRowsImputer(Imputer):
         self._space, self._penalty = completion.space, completion.penalty
         return without_infinite(completion.to_dense().T)
 
-    def _predicted(self, samples, seen) -> np.ndarray:
-        """Every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
-        observations = _rows_as_columns(samples, seen)
+    def _predict(self, samples, at, known, predicted, n_threads) -> None:
+        """Write every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
+        observations = _rows_as_columns(samples.shape, at, known)
         space = _in_precision(self._space, samples.dtype)
-        coefficients, status = solve_columns(space, observations, penalty=self._penalty)
-        predicted = coefficients.T @ space.basis.T
+        coefficients, status = solve_columns(space, observations, penalty=self._penalty, n_threads=n_threads)
+        np.matmul(coefficients.T, space.basis.T, out=predicted)
         if space.center is not None:
             predicted += space.center
         predicted[~np.isin(status, _FILLED)] = np.nan
-        return predicted
 
 
 class CompleteColumnsImputer(Imputer):
@@ -146,14 +145,14 @@ class CompleteColumnsImputer(Imputer):
         A = samples[:, self.complete_features_]
         self._predictor = _Predictor.of(A, completion.space)
         self._gap_filler = CompleteRowsImputer(**self.get_params()).fit(A)
-        return without_infinite(completion.to_dense())
+        return without_infinite(np.ascontiguousarray(completion.to_dense()))
 
-    def _predicted(self, samples, seen) -> np.ndarray:
-        """Every entry of the samples as their complete features tell it; these themselves as they are or are filled."""
-        A = self._gap_filler._without_gaps(samples[:, self.complete_features_])
-        predicted = self._linear(A)
+    def _predict(self, samples, at, known, predicted, n_threads) -> None:
+        """Write every entry of the samples as their complete features tell it; these as they are or are filled."""
+        A = np.empty((len(samples), self.complete_features_.size), samples.dtype)
+        self._gap_filler._fill(samples[:, self.complete_features_], A, n_threads)
+        predicted[:] = self._linear(A)
         predicted[:, self.complete_features_] = A
-        return predicted
 
     def _linear(self, A) -> np.ndarray:
         """The linear function of complete features, shape (k, n_complete), for all features; NaN if undetermined."""
@@ -224,12 +223,13 @@ def _row_means(A) -> np.ndarray:
     return (A / A.shape[1]).sum(axis=1, keepdims=True)
 
 
-def _rows_as_columns(samples, seen) -> Observations:
-    """Samples as the columns of observations, none of them full."""
-    k, m = samples.shape
-    rows = np.nonzero(seen)[1].astype(index_dtype(m))
+def _rows_as_columns(shape, at, known) -> Observations:
+    """Samples as the columns of observations, none of them full: `at` are the places of the known entries, flat."""
+    k, m = shape
+    indptr = np.searchsorted(at, np.arange(k + 1) * m)
+    rows = at - np.repeat(np.arange(k) * m, np.diff(indptr))
     none = np.zeros(0, np.int64)
-    return Observations((m, k), pointers_of(seen.sum(axis=1)), rows, samples[seen], None, none)
+    return Observations((m, k), indptr, rows.astype(index_dtype(m)), known, None, none)
 
 
 def _in_precision(space: ColumnSpace, dtype) -> ColumnSpace:
