@@ -8,6 +8,7 @@ NAMES = {
     "trillion": "a million by a million matrix of rank 20 from 140 million entries",
     "column_space": "fit_column_space for tall and for wide A, against LAPACK's SVD",
     "estimators": "new samples filled by the imputers, against a least-squares solve for each",
+    "select_rows": "which rows to measure: against random rows and python-sensors",
 }
 
 

@@ -16,7 +16,7 @@ ORDER = [
     ["column_space"],
     ["solve"],
     ["learn", "certificates"],
-    ["intervals"],
+    ["intervals", "row_selection"],
     ["completion"],
     ["storage", "_imputer"],
     ["estimators"],

@@ -18,6 +18,7 @@ _MODULE_OF = {
     "observe": "sampling",
     "plan": "planning",
     "read": "files",
+    "select_rows": "row_selection",
     "solve_columns": "solve",
 }
 _MODULES = "experiments", "files", "methods", "theory"
