@@ -181,3 +181,10 @@ def refuse_mask(name: str, value) -> None:
 
 def is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
+
+
+def as_progress(value):
+    """A function of (done, total), or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"progress must be a function of (done, total); got {value!r}")
+    return value

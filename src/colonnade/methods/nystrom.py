@@ -10,6 +10,7 @@ from ..completion import Completion
 from ..observations import Observations, index_dtype, pointers_of
 from ..solve import Status
 from ..sources import as_source
+from ._scales import unit_of
 
 _BLOCK_CELLS = 4_000_000  # how much is read or multiplied at a time; the answer does not depend on it
 
@@ -103,8 +104,11 @@ def complete_cross(observations: Observations, *, rank: int | None = None) -> Co
 def _space_of(U, sizes, C, dtype) -> ColumnSpace:
     (m, c), t = C.shape, sizes.size
     freedom = (m - t) * (c - t)
-    noise = np.linalg.norm(C - U @ (U.T @ C)) / np.sqrt(freedom) if freedom > 0 else np.nan
-    return ColumnSpace(np.ascontiguousarray(U, dtype=dtype), sizes, None, sizes**2 / c, float(noise))
+    unit = unit_of(C)
+    noise = unit * np.linalg.norm(C / unit - U @ (U.T @ (C / unit))) / np.sqrt(freedom) if freedom > 0 else np.nan
+    with np.errstate(over="ignore"):
+        variances = sizes**2 / c
+    return ColumnSpace(np.ascontiguousarray(U, dtype=dtype), sizes, None, variances, float(noise))
 
 
 def _shared_rows(o: Observations) -> np.ndarray:

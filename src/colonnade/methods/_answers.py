@@ -1,0 +1,49 @@
+"""A completion from any two factors: directions put in order, a status for every column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..column_space import ColumnSpace
+from ..completion import Completion
+from ..observations import Observations
+from ..solve import Status
+
+
+def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0) -> Completion:
+    """The completion U Z * unit, whose directions are turned to be its left singular vectors.
+
+    Parameters
+    ----------
+    observations : Observations
+        Kept as they are.
+    U : array of shape (m, t)
+        Orthonormal.
+    Z : float64 array of shape (t, n)
+        NaN in the columns that the data do not determine.
+    choices : dict of str
+    unit : float or array of shape (n,)
+        In which Z is measured.
+    """
+    n, dtype = observations.shape[1], observations.values.dtype
+    known, largest = ~np.isnan(Z).any(axis=0), np.max(unit)
+    turn, sizes, _ = np.linalg.svd((Z * (unit / largest))[:, known], full_matrices=False)
+    turn = turn * _signs(U @ turn)
+    with np.errstate(over="ignore", invalid="ignore"):
+        coefficients = ((turn.T @ Z) * unit).T.astype(dtype, order="C")  # a column's coefficients lie together
+        values = sizes * largest
+        variances = values**2 / max(1, known.sum())
+    finite = np.isfinite(coefficients).all(axis=1)
+    coefficients[~finite] = np.nan
+    status = np.full(n, Status.SOLVED, np.int8)
+    status[~finite] = Status.OVERFLOW
+    status[~known] = Status.UNDETERMINED
+    status[observations.full_columns] = Status.FULL
+    space = ColumnSpace(np.ascontiguousarray(U @ turn, dtype=dtype), values, None, variances, float("nan"))
+    return Completion(observations, space, coefficients.T, status, choices=choices, by_columns=False)
+
+
+def _signs(U) -> np.ndarray:
+    """-1 for every vector whose entry of largest size is negative, else 1."""
+    top = U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] if U.size else np.zeros(U.shape[1])
+    return np.where(top < 0, -1.0, 1.0)

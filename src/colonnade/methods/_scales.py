@@ -1,0 +1,29 @@
+"""What is large, what is rounding, and probabilities from sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def unit_of(values) -> float:
+    """A power of two near the largest of the numbers: to divide by it rounds nothing, and no square overflows."""
+    largest = float(np.max(np.abs(values), initial=0))
+    return float(np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))) if largest > 0 else 1.0
+
+
+def rounding_share(dtype) -> float:
+    """Half of the digits: the share of a column below which a residual counts as rounding.
+
+    A direction that is a smaller share of its column could not be told from the rounding errors of the others, and one
+    that is larger is known well enough that its own errors stay below this.
+    """
+    return float(np.sqrt(np.finfo(dtype).eps))
+
+
+def probabilities_of(sizes) -> np.ndarray:
+    """In proportion to the squares of the sizes, shape (n,); uniform if all are zero."""
+    largest = sizes.max()
+    if largest == 0:
+        return np.full(sizes.size, 1 / sizes.size)
+    squares = (sizes / largest) ** 2
+    return squares / squares.sum()
