@@ -103,7 +103,7 @@ def test_names_go_along():
     assert o.row_names.tolist() == ["x", "y"] and o.column_names.tolist() == ["5", "b", "2.5"]
     part = o.take([2, 0])
     assert part.row_names.tolist() == ["x", "y"] and part.column_names.tolist() == ["2.5", "5"]
-    assert o.transpose().row_names.tolist() == o.column_names.tolist()
+    assert o.transposed().row_names.tolist() == o.column_names.tolist()
     assert co.Observations.from_dense(pd.DataFrame(np.ones((2, 3)))).row_names is None
     with pytest.raises(ValueError, match="row_names must be 2 names; got 3"):
         co.Observations.from_dense(np.ones((2, 3)), row_names=list("abc"))

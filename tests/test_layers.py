@@ -8,7 +8,7 @@ from pathlib import Path
 import colonnade
 
 ORDER = [
-    ["_arguments", "_threads", "_tiles"],
+    ["_arguments", "_threads", "_tiles", "_writing"],
     ["frames", "_kernels", "theory"],
     ["sources", "planning"],
     ["observations"],

@@ -52,15 +52,6 @@ def test_blocks_do_not_change_the_observations(rng, monkeypatch):
     assert same(whole, co.Observations.from_dense(known, weights=weights))
 
 
-def test_transposed_observations(rng):
-    known, _ = hide(rng, rng.standard_normal((7, 9)), 2, 3)
-    known[4] = 1.0
-    weights = 1 + rng.random(known.shape)
-    expected = co.Observations.from_dense(known.T, weights=weights.T)
-    assert same(expected, co.Observations.from_dense(known, weights=weights).transpose())
-    assert expected.full_columns.tolist() == [4]
-
-
 def test_explicit_zeros_are_observations():
     S = sparse.csc_array(([0.0, 2.0], ([0, 1], [0, 0])), shape=(2, 2))
     o = co.Observations.from_sparse(S)

@@ -149,11 +149,14 @@ class Completion:
 
         return certify(self)
 
-    def save(self, path) -> None:
-        """Write the completion into a new folder: arrays, facts and checksums, readable without pickle."""
+    def save(self, path, *, force: bool = False) -> None:
+        """Write the completion into a new folder: arrays, names, facts and checksums, readable without pickle.
+
+        With `force` a folder that `save` wrote before is replaced.
+        """
         from .storage import save_completion
 
-        save_completion(self, path)
+        save_completion(self, path, force=force)
 
     @staticmethod
     def load(path) -> Completion:

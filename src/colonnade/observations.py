@@ -212,24 +212,6 @@ class Observations:
             column_names=None if self.column_names is None else self.column_names[columns],
         )
 
-    def transpose(self) -> Observations:
-        """The observations of the transposed matrix; what was full and how it was scaled is found anew."""
-        from scipy import sparse
-
-        m, n = self.shape
-        order = sparse.csc_array((np.arange(self.rows.size), self.rows, self.indptr), shape=(m, n)).tocsr()
-        counts, at = np.diff(order.indptr), order.data
-        return Observations(
-            (n, m),
-            order.indptr.astype(np.int64),
-            order.indices.astype(index_dtype(n)),
-            self.values[at],
-            None if self.weights is None else self.weights[at],
-            np.flatnonzero(counts == n),
-            row_names=self.column_names,
-            column_names=self.row_names,
-        )
-
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
         from scipy import sparse
@@ -240,7 +222,8 @@ class Observations:
         weights = None if self.weights is None else self.weights[order]
         indptr = stored.indptr.astype(np.int64)
         full = np.flatnonzero(np.diff(indptr) == n)
-        return Observations((n, m), indptr, columns, self.values[order], weights, full)
+        names = {"row_names": self.column_names, "column_names": self.row_names}
+        return Observations((n, m), indptr, columns, self.values[order], weights, full, **names)
 
     def full_matrix(self) -> np.ndarray:
         """The full columns as they were observed, shape (m, d), Fortran order."""

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from ._arguments import as_names
+from ._writing import new_folder
 from .column_space import ColumnSpace
 from .completion import Completion
+from .files import checked_headers
 from .observations import Observations
 
 _FORMAT = "colonnade completion 1"
-_ARRAYS, _FACTS = "arrays.npz", "facts.json"
+_ARRAYS, _FACTS, _NAMES = "arrays.npz", "facts.json", "names.json"
 
 
-def save_completion(completion: Completion, path) -> None:
+def save_completion(completion: Completion, path, *, force: bool = False) -> None:
     """Write a folder under its final name only when all of it is on the disk."""
-    path = Path(path)
-    if path.exists():
-        raise FileExistsError(f"{path} exists; remove it or choose another name")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.absolute().parent} does not exist; create it first")
     o, space = completion.observations, completion.space
     arrays = {
         "basis": space.basis,
@@ -43,6 +38,7 @@ def save_completion(completion: Completion, path) -> None:
         "full_scales": o.full_scales,
     }
     arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items() if a is not None}
+    names = _names_as_json(o)
     facts = {
         "format": _FORMAT,
         "shape": list(completion.shape),
@@ -53,19 +49,22 @@ def save_completion(completion: Completion, path) -> None:
         "choices": completion.choices,
         "by_columns": completion.by_columns,
         "sha256": {name: _checksum(a) for name, a in arrays.items()},
+        "sha256_of_names": None if names is None else hashlib.sha256(names).hexdigest(),
     }
     facts["sha256_of_facts"] = _facts_checksum(facts)
-    working = Path(tempfile.mkdtemp(prefix=path.name + ".", dir=path.absolute().parent))
-    try:
+    with new_folder(path, force=force, is_ours=is_result) as working:
         with open(working / _ARRAYS, "wb") as file:
             np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        (working / _FACTS).write_text(json.dumps(facts, indent=1) + "\n")
-        os.replace(working, path)
-    except BaseException:
-        shutil.rmtree(working, ignore_errors=True)
-        raise
+        if names is not None:
+            (working / _NAMES).write_bytes(names)
+        (working / _FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def is_result(path) -> bool:
+    """Whether a folder holds a completion and nothing else."""
+    path = Path(path)
+    found = {part.name for part in path.iterdir()} if path.is_dir() else set()
+    return {_ARRAYS, _FACTS} <= found <= {_ARRAYS, _FACTS, _NAMES}
 
 
 def load_completion(path) -> Completion:
@@ -74,26 +73,57 @@ def load_completion(path) -> Completion:
     if not path.is_dir():
         raise FileNotFoundError(f"there is no folder {path}; name one that Completion.save wrote")
     try:
-        facts = json.loads((path / _FACTS).read_text())
+        facts = json.loads((path / _FACTS).read_text(encoding="utf-8"))
         if facts.get("format") != _FORMAT:
             raise ValueError(f"its format is {facts.get('format')!r}, not {_FORMAT!r}")
         if facts.get("sha256_of_facts") != _facts_checksum(facts):
             raise ValueError(f"the checksum of {_FACTS} does not agree")
+        checked_headers(path / _ARRAYS)
         with open(path / _ARRAYS, "rb") as file:
             archive = np.load(file, allow_pickle=False)
             arrays = {name: archive[name] for name in facts["sha256"]}
         damaged = [name for name, a in arrays.items() if _checksum(a) != facts["sha256"][name]]
         if damaged:
             raise ValueError(f"the checksum of {', '.join(damaged)} does not agree")
-        return _assemble(facts, arrays)
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        return _assemble(facts, arrays, _read_names(path, facts))
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        MemoryError,
+    ) as error:
         raise ValueError(f"{path} is not a completion or is damaged: {error}; compute it again") from error
 
 
-def _assemble(facts: dict, arrays: dict) -> Completion:
+def _names_as_json(o: Observations) -> bytes | None:
+    if o.row_names is None and o.column_names is None:
+        return None
+    names = {"rows": o.row_names, "columns": o.column_names}
+    return json.dumps({side: None if one is None else one.tolist() for side, one in names.items()}).encode()
+
+
+def _read_names(path: Path, facts: dict) -> dict:
+    checksum = facts.get("sha256_of_names")
+    if checksum is None:
+        return {}
+    content = (path / _NAMES).read_bytes()
+    if hashlib.sha256(content).hexdigest() != checksum:
+        raise ValueError(f"the checksum of {_NAMES} does not agree")
+    names = json.loads(content)
+    m, n = facts["shape"]
+    rows, columns = as_names("row_names", names["rows"], m), as_names("column_names", names["columns"], n)
+    return {"row_names": rows, "column_names": columns}
+
+
+def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     o = Observations(
         tuple(facts["shape"]),
         *(arrays.get(k) for k in ("indptr", "rows", "values", "weights", "full_columns", "full_scales")),
+        **names,
     )
     space = ColumnSpace(
         *(arrays.get(k) for k in ("basis", "singular_values", "center", "variances")), float(facts["space_noise_std"])

@@ -26,8 +26,7 @@ def read_npy(path: Path) -> Observations:
 def read_npz(path: Path, key: str | None) -> Observations:
     """The sparse matrix, or the array under `key`, or the only one of two dimensions; with names if there are any."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            headers = _headers(archive, path)
+        headers = checked_headers(path)
         with np.load(path, allow_pickle=False) as arrays:
             if {"format", "shape"} <= headers.keys():
                 return _sparse(path, arrays, headers)
@@ -62,15 +61,16 @@ def _check_header(stream, size: int, name: str) -> tuple[tuple[int, ...], np.dty
     return shape, dtype
 
 
-def _headers(archive: zipfile.ZipFile, path: Path) -> dict:
-    """(shape, dtype) of every array in the archive, none of which is larger than memory."""
+def checked_headers(path: Path) -> dict:
+    """(shape, dtype) of every array in an npz file, none of which is larger than memory or made of objects."""
     headers = {}
-    for member in archive.infolist():
-        if member.filename.endswith(".npy"):
-            name = member.filename[:-4]
-            refuse_beyond_memory(path, member.file_size, f", array {name!r:.60},")
-            with archive.open(member) as stream:
-                headers[name] = _check_header(stream, member.file_size, f"{path}, array {name!r:.60},")
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                name = member.filename[:-4]
+                refuse_beyond_memory(path, member.file_size, f", array {name!r:.60},")
+                with archive.open(member) as stream:
+                    headers[name] = _check_header(stream, member.file_size, f"{path}, array {name!r:.60},")
     if not headers:
         raise ValueError(f"{path} holds no array")
     return headers

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 SUFFIXES = {
     ".npy": "npy",
     ".npz": "npz",
@@ -30,6 +32,7 @@ _OTHERS = {
     b"\xff\xfe": "it is text in UTF-16: save it as UTF-8",
     b"\xfe\xff": "it is text in UTF-16: save it as UTF-8",
 }
+_BLOCK_CELLS = 4_000_000  # how much is filled at a time
 _KNOWN = "npy, npz, csv, tsv, Parquet and Zarr"
 
 
@@ -76,6 +79,10 @@ class FileForm:
     metadata: dict | None = None
     transposed: bool = False
 
+    def oriented(self, pair):
+        """What belongs to rows and columns of the matrix, as it belongs to rows and columns of the file; and back."""
+        return tuple(pair)[::-1] if self.transposed else tuple(pair)
+
 
 def kind_of(path: Path) -> str:
     """npy, npz, csv, parquet or zarr; a file whose content contradicts its name is refused."""
@@ -105,6 +112,14 @@ def kind_of(path: Path) -> str:
         looks = f"it begins like {found}: rename it" if found else "it is truncated or of another kind"
         raise ValueError(f"{path} is not {said}, as its name says; {looks}")
     return said
+
+
+def kind_of_name(path: Path) -> str:
+    """The kind that a file to be written shall have."""
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        raise ValueError(f"{path} has no ending that says its kind; those are {', '.join(SUFFIXES)}")
+    return kind
 
 
 def is_zarr(path: Path) -> bool:
@@ -144,6 +159,14 @@ def refuse_beyond_memory(path, needed: float, what: str = "") -> None:
         raise MemoryError(
             f"{path}{what} declares {in_bytes(needed)}, and this machine has {in_bytes(memory_size())} of memory"
         )
+
+
+def blocks_of(completion, step: int | None = None):
+    """The filled columns, some at a time: the first of them, and an array of shape (m, k)."""
+    m, n = completion.shape
+    step = step or max(1, _BLOCK_CELLS // m)
+    for lo in range(0, n, step):
+        yield lo, completion.columns(np.arange(lo, min(lo + step, n)))
 
 
 def in_bytes(size: float) -> str:

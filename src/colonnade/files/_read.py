@@ -68,7 +68,7 @@ def read(
     observations = _read(_paths(path), fields, header, row_names, delimiter, key, shape, duplicates)
     if transpose:
         form = replace(observations.origin, transposed=True)
-        observations = replace(observations.transpose(), origin=form)
+        observations = replace(observations.transposed(), origin=form)
     return observations
 
 

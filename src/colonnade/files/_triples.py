@@ -96,7 +96,7 @@ def _codes(parts: list, field: str, kind: str, length: int | None) -> tuple:
     pyarrow = needed_module("pyarrow", "cli")
     labels = [as_labels(part, field, kind) for part in parts]
     if kind == "csv":
-        labels = _whole_if_all_are(labels, field)
+        labels = whole_if_all_are(labels, field)
     if len({part.type for part in labels}) > 1:  # numbers in one file and names in another
         labels = [part.cast(pyarrow.string()) for part in labels]
     joined = pyarrow.chunked_array([chunk for part in labels for chunk in part.chunks], labels[0].type)
@@ -151,7 +151,7 @@ def _refuse_some(wrong, column, field: str, why: str) -> None:
         raise ValueError(f"{len(at):,} labels of the column {shown(field)} are {why}, the first is {column[at[0]]}")
 
 
-def _whole_if_all_are(labels: list, field: str) -> list:
+def whole_if_all_are(labels: list, field: str) -> list:
     """Text of digits only, without leading zeros, is whole numbers; other numbers are refused, as they are no names."""
     import pyarrow
     import pyarrow.compute as pc

@@ -1,0 +1,96 @@
+"""Writing in one step: under its final name a file or folder is absent, the old one, or complete."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def new_file(path, *, force: bool = False) -> Iterator[Path]:
+    """A name in the same folder to write to; it becomes `path` when the block ends well, and is gone when not."""
+    path = Path(path)
+    refuse_existing(path, force)
+    working = _working_name(path)
+    try:
+        yield working
+        sync(working)
+        refuse_existing(path, force)  # nobody else came first
+        os.replace(working, path)
+    except BaseException:
+        working.unlink(missing_ok=True)
+        raise
+    sync(path.absolute().parent)
+
+
+@contextmanager
+def new_folder(path, *, force: bool = False, is_ours: Callable[[Path], bool] = lambda path: False) -> Iterator[Path]:
+    """The same for a folder, which is made; with `force`, one that `is_ours` is replaced, never another."""
+    path = Path(path)
+    refuse_existing(path, force, is_ours)
+    working, old = _working_name(path), _working_name(path)
+    working.mkdir()
+    try:
+        yield working
+        for found in [working, *working.rglob("*")]:
+            sync(found)
+        refuse_existing(path, force, is_ours)
+        if path.exists():
+            os.rename(path, old)
+        try:
+            os.rename(working, path)
+        except BaseException:
+            if old.exists():
+                os.rename(old, path)
+            raise
+    except BaseException:
+        shutil.rmtree(working, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    sync(path.absolute().parent)
+
+
+def refuse_existing(path, force: bool = False, is_ours: Callable[[Path], bool] = lambda path: False) -> None:
+    """Say early that `path` cannot be written."""
+    path = Path(path)
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the folder does not exist, create it first", str(folder))
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "the folder cannot be written to", str(folder))
+    if not os.path.lexists(path):
+        return
+    if not force:
+        raise FileExistsError(errno.EEXIST, "it exists; choose another name or replace it with force", str(path))
+    if path.is_dir() and not is_ours(path):
+        raise FileExistsError(errno.EEXIST, "it is a folder with other things; choose another name", str(path))
+
+
+def refuse_without_room(path, needed: float) -> None:
+    """Say early that the disk is too small."""
+    folder = Path(path).absolute().parent
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        why = f"no room on the disk for about {needed / 1e9:,.1f} GB, of which {free / 1e9:,.1f} GB are free"
+        raise OSError(errno.ENOSPC, why, str(path))
+
+
+def sync(path: Path) -> None:
+    """Bring a file or folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some systems cannot do it for folders
+            raise
+    finally:
+        os.close(handle)
+
+
+def _working_name(path: Path) -> Path:
+    return path.absolute().parent / f".{path.name[:50]}.{secrets.token_hex(4)}.partial"

@@ -1,0 +1,126 @@
+"""Only the asked entries: places in, places with value, low and high out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .._arguments import shown
+from .._writing import new_file
+from ._csv import guarded, plain
+from ._kinds import FileForm, kind_of, kind_of_name, needed_module
+from ._tables import write_text
+from ._triples import as_labels, read_fields, whole_if_all_are
+
+
+def write_entries(completion, wanted, path, *, row=None, column=None, level: float = 0.9, force: bool = False) -> int:
+    """Write the asked entries with their intervals, whole or not at all.
+
+    Parameters
+    ----------
+    completion : Completion
+    wanted : str or path
+        A csv or Parquet file with the columns `row` and `column`; it may have others, which are not read. Rows and
+        columns go by name if they have names, else by position from 0.
+    path : str or path
+        A csv or Parquet file to write, with those two columns and value, low and high, in the order of `wanted`.
+    row, column : str, optional
+        Unless told, as the file of triples that was read calls them, or "row" and "column".
+    level : float
+        Probability with which an entry, measured anew, lies between low and high.
+    force : bool
+        Replace a file that exists.
+
+    Returns
+    -------
+    int
+        How many entries.
+    """
+    wanted, path = Path(wanted), Path(path)
+    kind, kind_out = kind_of(wanted), kind_of_name(path)
+    if kind not in ("csv", "parquet") or kind_out not in ("csv", "parquet"):
+        raise ValueError(f"asked entries are read from csv or Parquet and written to such; got {wanted} and {path}")
+    fields = _fields(completion.observations.origin, row, column)
+    labels = [_labels(part, field, kind) for part, field in zip(read_fields(wanted, kind, fields), fields)]
+    rows, columns = _places(completion.observations, labels, fields)
+    value = completion.entries(rows, columns)
+    low, high = completion.interval(rows, columns, level)
+    with new_file(path, force=force) as working:
+        _write(labels, [value, low, high], [*fields, "value", "low", "high"], path, working)
+    return value.size
+
+
+def _fields(form, row, column) -> list[str]:
+    known = form.fields[:2] if isinstance(form, FileForm) and form.fields is not None else ("row", "column")
+    fields = [known[0] if row is None else row, known[1] if column is None else column]
+    if fields[0] == fields[1] or {"value", "low", "high"} & set(fields):
+        raise ValueError(f"the asked entries need two columns of other names than value, low and high; got {fields}")
+    return fields
+
+
+def _labels(column, field: str, kind: str):
+    """Whole numbers or names, the latter without the mark that text tables set before formulas."""
+    labels = as_labels(column, field, kind)
+    if kind != "csv":
+        return labels
+    return _each(whole_if_all_are([labels], field)[0], lambda text: plain([text])[0])
+
+
+def _places(o, labels, fields) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the labels in the matrix: rows, columns."""
+    form = o.origin if isinstance(o.origin, FileForm) else FileForm("npy")
+    sides = form.oriented([(o.row_names, o.shape[0]), (o.column_names, o.shape[1])])
+    return form.oriented(_positions(part, field, *side) for part, field, side in zip(labels, fields, sides))
+
+
+def _positions(labels, field: str, names, length: int) -> np.ndarray:
+    import pyarrow
+
+    if names is None:
+        if not pyarrow.types.is_integer(labels.type):
+            raise ValueError(f"the column {shown(field)} holds names, and the data have none: use positions from 0")
+        at = labels.to_numpy()
+        _refuse((at < 0) | (at >= length), labels, field, f"not among the positions 0..{length - 1:,}")
+        return at
+    coded = labels.dictionary_encode().unify_dictionaries()
+    texts = [str(label) for label in coded.chunk(0).dictionary.to_pylist()] if coded.num_chunks else []
+    position, twice = {}, set()
+    for k, name in enumerate(names):
+        if position.setdefault(name, k) != k:
+            twice.add(name)
+    at = np.array([position.get(text, -1) if text not in twice else -2 for text in texts], np.int64)
+    codes = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in coded.chunks)])
+    at = at[codes.astype(np.int64)] if codes.size else codes
+    _refuse(at == -1, labels, field, "not among the names of the data")
+    _refuse(at == -2, labels, field, "names that several have")
+    return at
+
+
+def _refuse(wrong, labels, field: str, why: str) -> None:
+    if wrong.any():
+        first = labels[int(np.argmax(wrong))].as_py()
+        count = int(wrong.sum())
+        raise ValueError(f"{count:,} labels of the column {shown(field)} are {why}, the first is {shown(first)}")
+
+
+def _write(labels, numbers, titles, path: Path, working: Path) -> None:
+    pyarrow = needed_module("pyarrow", "cli")
+    from pyarrow import parquet
+
+    numbers = [pyarrow.array(x, from_pandas=True) for x in numbers]
+    if kind_of_name(path) == "parquet":
+        parquet.write_table(pyarrow.table([*labels, *numbers], names=titles), working, write_page_checksum=True)
+    else:
+        labels = [_each(part, guarded) for part in labels]
+        table = pyarrow.table([*labels, *numbers], names=[str(k) for k in range(5)])
+        write_text(table, titles, "\t" if path.suffix.lower() in (".tsv", ".tab") else ",", working)
+
+
+def _each(labels, change):
+    """Names changed one by one; whole numbers stay."""
+    import pyarrow
+
+    if pyarrow.types.is_integer(labels.type):
+        return labels
+    return pyarrow.chunked_array([[change(text) for text in labels.to_pylist()]], pyarrow.large_string())

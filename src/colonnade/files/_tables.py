@@ -1,0 +1,119 @@
+"""Filled matrices as text and as Parquet, wide or as triples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ..frames import table_of
+from ._csv import guarded
+from ._kinds import FileForm, blocks_of, needed_module
+from ._parquet import pandas_metadata
+
+
+def write_csv(M, row_names, column_names, form: FileForm, path: Path) -> None:
+    """A wide text table; what is not known is empty."""
+    pyarrow = needed_module("pyarrow", "cli")
+    table = table_of(M, map(str, range(M.shape[1])))
+    titles = None if column_names is None else list(column_names)
+    if titles is None and row_names is not None and form.header:
+        titles = [str(j) for j in range(M.shape[1])]
+    if row_names is not None:
+        table = table.add_column(0, "", pyarrow.array([guarded(name) for name in row_names]))
+        titles = titles if titles is None or form.corner is None else [form.corner, *titles]
+    write_text(table, titles, form.delimiter, path)
+
+
+def write_text(table, titles, delimiter: str, path: Path) -> None:
+    """An Arrow table with a line of titles, all of which may be anything."""
+    from pyarrow import csv
+
+    options = csv.WriteOptions(include_header=False, delimiter=delimiter)
+    with open(path, "wb") as file:
+        if titles is not None:
+            file.write((delimiter.join(_quoted(guarded(title)) for title in titles) + "\n").encode())
+        csv.write_csv(table, file, options)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def write_parquet(M, row_names, column_names, form: FileForm, path: Path) -> None:
+    """A wide table; row names are again the columns that they were, or the first."""
+    pyarrow = needed_module("pyarrow", "cli")
+    from pyarrow import parquet
+
+    names = [str(j) for j in range(M.shape[1])] if column_names is None else list(column_names)
+    table = table_of(M, names)
+    if form.index is not None:
+        for field in reversed(form.index.schema):
+            table = table.add_column(0, field, form.index.column(field.name))
+    elif row_names is not None:
+        title = next(title for title in ("name", "row_name", "_name", "_row_name") if title not in names)
+        table = table.add_column(0, title, pyarrow.array(list(row_names)))
+    table = table.replace_schema_metadata(_pandas_note(form.metadata, names, M.dtype))
+    parquet.write_table(table, path, write_page_checksum=True)
+
+
+def _pandas_note(metadata, names, dtype) -> dict | None:
+    """What pandas noted of the input, so that it finds its index again; the numbers are floats now."""
+    note = pandas_metadata(metadata)
+    if not note:
+        return None
+    for column in note.get("columns", []):
+        if column.get("field_name", column.get("name")) in names:
+            column.update(pandas_type=str(dtype), numpy_type=str(dtype), metadata=None)
+    return {"pandas": json.dumps(note)}
+
+
+def write_triples(completion, form: FileForm, path: Path) -> None:
+    """All entries as row, column and value, by columns; those that are not known are left out."""
+    pyarrow = needed_module("pyarrow", "cli")
+    from pyarrow import csv, parquet
+
+    o = completion.observations
+    kinds = [pyarrow.int64() if whole else pyarrow.string() for whole in form.whole_labels]
+    names, sizes = form.oriented((o.row_names, o.column_names)), form.oriented(o.shape)
+    labels = [_labels(*side) for side in zip(names, sizes, kinds)]
+    value = pyarrow.from_numpy_dtype(o.values.dtype)
+    schema = pyarrow.schema(list(zip(form.fields, [*kinds, value])))
+    if form.kind == "csv":
+        titles = [_quoted(guarded(title)) for title in form.fields]
+        labels = [label if whole else _guarded(label) for label, whole in zip(labels, form.whole_labels)]
+    with open(path, "wb") as file:
+        if form.kind == "csv":
+            file.write((form.delimiter.join(titles) + "\n").encode())
+            options = csv.WriteOptions(include_header=False, delimiter=form.delimiter)
+            writer = csv.CSVWriter(file, schema, write_options=options)
+        else:
+            writer = parquet.ParquetWriter(file, schema, write_page_checksum=True)
+        with writer:
+            for lo, block in blocks_of(completion):
+                writer.write_table(_triples_of(block, lo, labels, form.transposed, schema))
+
+
+def _labels(names, size: int, kind):
+    """Labels of rows or columns by position, in the type that they had."""
+    import pyarrow
+
+    counted = np.arange(size) if names is None else None
+    return pyarrow.array(counted if names is None else list(names)).cast(kind)
+
+
+def _guarded(labels):
+    import pyarrow
+
+    return pyarrow.array([guarded(label) for label in labels.to_pylist()])
+
+
+def _triples_of(block, first: int, labels, transposed: bool, schema):
+    """An Arrow table of the known entries of some filled columns."""
+    import pyarrow
+
+    columns, rows = np.nonzero(~np.isnan(block.T))
+    values = block[rows, columns]
+    places = (columns + first, rows) if transposed else (rows, columns + first)
+    return pyarrow.Table.from_arrays([*(label.take(at) for label, at in zip(labels, places)), values], schema=schema)

@@ -1,0 +1,128 @@
+"""The door through which filled matrices go out, each to the kind of file that its name says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from .._writing import new_file, new_folder, refuse_without_room
+from ._kinds import FileForm, blocks_of, is_zarr, kind_of_name, needed_module, refuse_beyond_memory
+from ._tables import write_csv, write_parquet, write_triples
+
+_CHUNK = 1_000  # rows and columns of a Zarr chunk
+_LONGEST_NAMES = 256e6  # bytes of names in an npz file, all as wide as the longest
+
+
+def write(completion, path, *, force: bool = False) -> None:
+    """Write the filled matrix to a file, whole or not at all.
+
+    Parameters
+    ----------
+    completion : Completion
+    path : str or path
+        Its ending says the kind: .npy, .npz, .csv, .tsv, .parquet or .zarr. A file of the kind that `read` read is
+        written like it: with the same names, delimiter and keys, with rows and columns the way they were, and as
+        triples if it held triples. What could not be filled is left empty, null or NaN, or out of the triples.
+    force : bool
+        Replace a file that exists.
+    """
+    path = Path(path)
+    o, form = completion.observations, form_for(completion.observations, path)
+    size = float(o.shape[0]) * o.shape[1] * o.values.itemsize
+    refuse_without_room(path, size / 4 if form.kind == "csv" else size)
+    if form.kind == "zarr":
+        with new_folder(path, force=force, is_ours=is_zarr) as working:
+            _write_zarr(completion, form, working)
+        return
+    with new_file(path, force=force) as working:
+        if form.fields is not None:
+            write_triples(completion, form, working)
+        elif form.kind == "npy":
+            _write_npy(completion, form, working)
+        else:
+            refuse_beyond_memory(path, 2 * size, ", filled,")
+            M = completion.to_dense()
+            {"npz": _write_npz, "csv": write_csv, "parquet": write_parquet}[form.kind](
+                M.T if form.transposed else M, *form.oriented((o.row_names, o.column_names)), form, working
+            )
+
+
+def form_for(observations, path: Path) -> FileForm:
+    """How to write to `path`: as the observations came, if of this kind; triples stay triples in text and Parquet."""
+    kind, form = kind_of_name(path), observations.origin
+    if not isinstance(form, FileForm):
+        form = FileForm(kind)
+    elif form.kind != kind:
+        fields = form.fields if {kind, form.kind} == {"csv", "parquet"} else None
+        form = FileForm(kind, fields, form.whole_labels, transposed=form.transposed)
+    if path.suffix.lower() in (".tsv", ".tab"):
+        return replace(form, delimiter="\t")
+    return replace(form, delimiter=",") if path.suffix.lower() == ".csv" and form.delimiter == "\t" else form
+
+
+def _write_npy(completion, form: FileForm, path: Path) -> None:
+    """By columns, which in the file are columns in Fortran order, or rows in C order."""
+    header = {
+        "descr": np.lib.format.dtype_to_descr(completion.observations.values.dtype),
+        "fortran_order": not form.transposed,
+        "shape": form.oriented(completion.shape),
+    }
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for _, block in blocks_of(completion):
+            file.write(np.ascontiguousarray(block.T).data)
+
+
+def _write_npz(M, row_names, column_names, form: FileForm, path: Path) -> None:
+    """The matrix under its key, with the names beside it; a sparse matrix again as one, all that is known stored."""
+    keys = form.name_keys[0] or "row_names", form.name_keys[1] or "column_names"
+    names = {key: _as_wide(one) for key, one in zip(keys, (row_names, column_names)) if one is not None}
+    arrays = {form.key or "X": M}
+    if form.sparse:
+        i, j = np.nonzero(~np.isnan(M.T))[::-1]
+        indptr = np.concatenate(([0], np.cumsum((~np.isnan(M)).sum(axis=0))))
+        arrays = {
+            "format": np.array(b"csc"),
+            "shape": np.array(M.shape),
+            "data": M[i, j],
+            "indices": i,
+            "indptr": indptr,
+        }
+    with open(path, "wb") as file:
+        np.savez(file, **arrays, **names)
+
+
+def _as_wide(names) -> np.ndarray:
+    longest = max(map(len, names), default=1)
+    if 4.0 * longest * len(names) > _LONGEST_NAMES:
+        raise ValueError(
+            f"the names are too long for an npz file, the longest has {longest:,} characters; write Parquet or csv"
+        )
+    return names.astype(str)
+
+
+def _write_zarr(completion, form: FileForm, folder: Path) -> None:
+    """By columns, as many at a time as a chunk has."""
+    zarr = needed_module("zarr", "zarr")
+    o, shape = completion.observations, form.oriented(completion.shape)
+    options = {
+        "shape": shape,
+        "dtype": o.values.dtype,
+        "chunks": tuple(min(k, _CHUNK) for k in shape),
+        "fill_value": np.nan,
+    }
+    if form.key is None:
+        array = zarr.create_array(folder, overwrite=True, **options)
+    else:
+        array = zarr.create_group(folder, overwrite=True).create_array(form.key, **options)
+    for lo, block in blocks_of(completion, _CHUNK):
+        here = slice(lo, lo + block.shape[1])
+        if form.transposed:
+            array[here, :] = block.T
+        else:
+            array[:, here] = block
+    for side, names in zip(("row_names", "column_names"), form.oriented((o.row_names, o.column_names))):
+        if names is not None:
+            array.attrs[side] = names.tolist()
