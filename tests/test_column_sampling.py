@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from colonnade import Source, algorithm1
+from colonnade import Source, Status, algorithm1
 from colonnade.methods import (
     active_columns,
     adaptive_column_sampling,
@@ -186,3 +186,11 @@ def test_entrywise_subsampling_is_the_decomposition_of_the_scaled_entries(rng, s
     S[places % 40, places // 40] = M[places % 40, places // 40] / 0.3
     P, sizes, Vt = np.linalg.svd(S, full_matrices=False)
     np.testing.assert_allclose(product(answer), (P[:, :2] * sizes[:2]) @ Vt[:2], atol=1e-9 * sizes[0])
+
+
+@pytest.mark.parametrize("share", [1e-9, 3e-4, 3e-3, 0.02])
+def test_entrywise_subsampling_leaves_columns_open_of_which_nothing_is_seen(rng, seed, share):
+    answer = entrywise_subsampling(noisy(rng), rank=5, share=share, random_state=seed)
+    unseen = answer.observations.n_observed == 0
+    np.testing.assert_array_equal(answer.status == Status.NO_OBSERVATION, unseen)
+    np.testing.assert_array_equal(np.isnan(answer.to_dense()), np.broadcast_to(unseen, (40, 50)))

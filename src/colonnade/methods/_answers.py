@@ -10,7 +10,7 @@ from ..observations import Observations
 from ..solve import Status
 
 
-def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0) -> Completion:
+def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0, known=None) -> Completion:
     """The completion U Z * unit, whose directions are turned to be its left singular vectors.
 
     Parameters
@@ -24,9 +24,11 @@ def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0) 
     choices : dict of str
     unit : float or array of shape (n,)
         In which Z is measured.
+    known : bool array of shape (n,), optional
+        Which columns the data determine; those without NaN unless told.
     """
     n, dtype = observations.shape[1], observations.values.dtype
-    known, largest = ~np.isnan(Z).any(axis=0), np.max(unit)
+    known, largest = ~np.isnan(Z).any(axis=0) if known is None else known, np.max(unit)
     turn, sizes, _ = np.linalg.svd((Z * (unit / largest))[:, known], full_matrices=False)
     turn = turn * _signs(U @ turn)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -34,10 +36,11 @@ def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0) 
         values = sizes * largest
         variances = values**2 / max(1, known.sum())
     finite = np.isfinite(coefficients).all(axis=1)
-    coefficients[~finite] = np.nan
+    coefficients[~(finite & known)] = np.nan
     status = np.full(n, Status.SOLVED, np.int8)
     status[~finite] = Status.OVERFLOW
     status[~known] = Status.UNDETERMINED
+    status[~known & (observations.n_observed == 0)] = Status.NO_OBSERVATION
     status[observations.full_columns] = Status.FULL
     space = ColumnSpace(np.ascontiguousarray(U @ turn, dtype=dtype), values, None, variances, float("nan"))
     return Completion(observations, space, coefficients.T, status, choices=choices, by_columns=False)

@@ -39,6 +39,20 @@ def by_chance(rng, size: int, share: float) -> np.ndarray:
     return np.concatenate(pieces)
 
 
+def union(*pieces) -> np.ndarray:
+    """All places of some arrays, in order, each once."""
+    places = np.sort(np.concatenate(pieces), kind="stable")
+    return places[np.diff(places, prepend=-1) > 0]
+
+
+def places_of_columns(m: int, columns) -> np.ndarray:
+    return (columns[:, None] * m + np.arange(m)).ravel()
+
+
+def places_of_rows(m: int, n: int, rows) -> np.ndarray:
+    return (np.arange(n)[:, None] * m + rows).ravel()
+
+
 def rows_of_every_column(rng, m: int, n: int, s: int) -> np.ndarray:
     """Places of s different rows of every column, in order."""
     return np.concatenate([j * m + distinct(rng, m, s) for j in range(n)])
@@ -83,5 +97,4 @@ def observations_of(shape, places, values, full=None, scales=None) -> Observatio
 
 def observations_of_columns(shape, full, C, scales=None) -> Observations:
     """Observations of nothing but full columns, C of shape (m, d); `full` in order."""
-    places = np.asarray(full)[:, None] * shape[0] + np.arange(shape[0])
-    return observations_of(shape, places.ravel(), C.ravel(order="F"), full, scales)
+    return observations_of(shape, places_of_columns(shape[0], full), C.ravel(order="F"), full, scales)

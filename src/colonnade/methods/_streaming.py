@@ -91,10 +91,12 @@ class _Rows:
 
     def leave_out(self, x, limit) -> bool:
         """Whether the part of x outside of the span is at least this share of it."""
-        x = x / unit_of(x)
+        largest = np.abs(x).max()
+        if largest == 0:
+            return False
+        x = x / np.float64(largest)  # so that no square overflows
         off = x - self.P @ (self.P.T @ x)
-        size = np.sqrt(x @ x)
-        return bool(size > 0 and np.sqrt(off @ off) >= limit * size)
+        return bool(off @ off >= limit**2 * (x @ x))
 
     def solve(self, X):
         """z with U_O z = x in the least squares, one row for every row of X; NaN if there is more than one."""
@@ -109,7 +111,7 @@ def _keep_filled(done: Pass, start, omega, explained, rows: _Rows) -> None:
         return
     m, (X, k) = done.basis.shape[0], (np.array(explained), len(explained))
     here = slice(start, start + k)
-    done.unit[here] = [unit_of(x) for x in X]
+    done.unit[here] = unit_of(X, axis=1)
     done.coefficients[here] = rows.solve(X / done.unit[here, None])
     done.places.append((np.arange(start, start + k)[:, None] * m + omega).ravel())
     done.values.append(X.ravel())
@@ -122,23 +124,20 @@ def _keep_whole(done: Pass, j: int, column) -> None:
     done.places.append(j * m + np.arange(m))
     done.values.append(column)
     done.unit[j] = unit_of(column)
-    inside, off = split(done.basis, column / done.unit[j])
-    rest, size = np.linalg.norm(off), np.hypot(np.linalg.norm(inside), np.linalg.norm(off))
-    z = inside
-    if rest > m * np.finfo(np.float64).eps * size:  # else the rows O made much of what is rounding in the whole
+    x = column / done.unit[j]
+    done.basis = widened(done.basis, x)
+    z = done.basis.T @ x
+    if z.size > k:
         done.appended.append(j)
-        done.basis = np.column_stack([done.basis, off / rest])
-        z = np.append(inside, rest)
-        triangle = np.zeros((k + 1, k + 1))
-        triangle[:k, :k], triangle[:, k] = done.triangle, z / size
-        done.triangle = triangle
-        done.coefficients = np.column_stack([done.coefficients, np.zeros(done.coefficients.shape[0])])
+        done.triangle = np.pad(done.triangle, (0, 1))
+        done.triangle[:, k] = z / np.linalg.norm(z)
+        done.coefficients = np.pad(done.coefficients, ((0, 0), (0, 1)))
     done.coefficients[j] = z
 
 
-def split(U, x) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients of x in an orthonormal U, and its part orthogonal to U."""
-    inside = U.T @ x
-    off = x - U @ inside
-    again = U.T @ off  # once leaves rounding errors, twice is enough
-    return inside + again, off - U @ again
+def widened(U, x) -> np.ndarray:
+    """U with the part of x orthogonal to it, normalised, as a further vector; U itself if that is but rounding."""
+    off = x - U @ (U.T @ x)
+    off -= U @ (U.T @ off)  # once leaves rounding errors, twice is enough
+    rest = np.linalg.norm(off)
+    return np.column_stack([U, off / rest]) if rest > x.size * np.finfo(np.float64).eps * np.linalg.norm(x) else U

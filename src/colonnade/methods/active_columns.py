@@ -12,9 +12,18 @@ from ..observations import Observations
 from ..solve import Status, solve_columns
 from ..sources import Source, as_source
 from ._answers import completion_of
-from ._reading import by_chance, observations_of, read, read_more, rows_of_every_column, whole_column
+from ._reading import (
+    by_chance,
+    observations_of,
+    places_of_columns,
+    read,
+    read_more,
+    rows_of_every_column,
+    union,
+    whole_column,
+)
 from ._scales import probabilities_of, rounding_share, unit_of
-from ._streaming import split
+from ._streaming import widened
 from .column_probabilities import probe_leverage, probe_norms
 
 
@@ -35,7 +44,8 @@ def active_columns(
         others are filled by least squares on the rows.
         "residual": s rows of each column, its own; the full columns are drawn one after the other in proportion to the
         squared residual of each column on its rows, given the full columns so far; the others are filled by least
-        squares on their rows. s must be larger than d.
+        squares on their rows. Where its rows do not determine a column, its norm stands for the residual. s must be
+        larger than d.
     rank : int
         r, at most d: U holds the top r left singular vectors of the full columns, those drawn by fixed p_j scaled by
         1 / sqrt(d p_j). With r = d and "norm" the answer is C X, X = C+ M~, as in the paper.
@@ -92,17 +102,13 @@ def _draw(p, d, rng) -> tuple[np.ndarray, np.ndarray]:
     return full, np.sqrt(times / (d * p[full]))
 
 
-def _places_of_columns(m, full) -> np.ndarray:
-    return (full[:, None] * m + np.arange(m)).ravel()
-
-
 def _by_norm(source: Source, r, d, s, rng) -> Completion:
     m, n = source.shape
     places, values, p = probe_norms(source, s // 2, rng)
     full, scales = _draw(p, d, rng)
     shares = np.minimum(1.0, (s - s // 2) * n * p / m)
     drawn = np.concatenate([j * m + by_chance(rng, m, share) for j, share in enumerate(shares)])
-    places, values = read_more(source, places, values, np.union1d(drawn, _places_of_columns(m, full)))
+    places, values = read_more(source, places, values, union(drawn, places_of_columns(m, full)))
     o = observations_of((m, n), places, values, full, scales)
     space = fit_column_space(o, rank=r)
     U, unit = space.basis.astype(np.float64), unit_of(values)
@@ -117,7 +123,7 @@ def _by_norm(source: Source, r, d, s, rng) -> Completion:
 def _by_leverage(source: Source, r, d, s, rng) -> Observations:
     places, values, p = probe_leverage(source, s, r, rng)
     full, scales = _draw(p, d, rng)
-    places, values = read_more(source, places, values, _places_of_columns(source.shape[0], full))
+    places, values = read_more(source, places, values, places_of_columns(source.shape[0], full))
     return observations_of(source.shape, places, values, full, scales)
 
 
@@ -139,12 +145,11 @@ def _by_residual(source: Source, d, s, rng, progress) -> Observations:
         at = slice(j * s, (j + 1) * s)
         columns.append(whole_column(source, j, places[at] - j * m, values[at]))
         full.append(j)
-        off = split(U, columns[-1] / np.float64(unit))[1]
-        U = np.column_stack([U, off / (np.linalg.norm(off) or 1.0)])
+        U = widened(U, columns[-1] / np.float64(unit))
         if progress is not None:
             progress(t + 1, d)
     rest = ~np.isin(places // m, full)
-    places = np.concatenate([places[rest], _places_of_columns(m, np.array(full))])
+    places = np.concatenate([places[rest], places_of_columns(m, np.array(full))])
     values = np.concatenate([values[rest], *columns])
     order = np.argsort(places, kind="stable")
     return observations_of((m, n), places[order], values[order], np.sort(full))

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._arguments import as_choice, as_count, as_generator, as_real
 from ..sources import Source, as_source
-from ._reading import distinct, read, rows_of_every_column
+from ._reading import distinct, places_of_rows, read, rows_of_every_column
 from ._scales import probabilities_of, unit_of
 
 
@@ -69,7 +69,7 @@ def probe_norms(source: Source, s: int, rng) -> tuple[np.ndarray, np.ndarray, np
 def probe_leverage(source: Source, s: int, rank: int, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Places and values of s rows in every column, and p_j in proportion to the leverage of column j in them."""
     m, n = source.shape
-    places = (np.arange(n)[:, None] * m + distinct(rng, m, s)).ravel()
+    places = places_of_rows(m, n, distinct(rng, m, s))
     values = read(source, places)
     V, sizes, _ = np.linalg.svd((values / np.float64(unit_of(values))).reshape(n, s), full_matrices=False)
     there = sizes > sizes[0] * max(n, s) * np.finfo(source.dtype).eps

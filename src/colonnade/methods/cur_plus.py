@@ -11,7 +11,7 @@ from ..completion import Completion
 from ..observations import Observations
 from ..sources import as_source
 from ._answers import completion_of
-from ._reading import distinct, observations_of, read
+from ._reading import distinct, observations_of, places_of_columns, places_of_rows, read, union
 from ._scales import unit_of
 
 _BLOCK_CELLS = 4_000_000  # of the products that are summed at a time
@@ -61,21 +61,16 @@ def cur_plus(source, *, rank: int, n_columns: int, n_rows: int, n_entries: int, 
     k = as_count("n_entries", n_entries, 1, m * n, ", the entries of the matrix")
     rng = as_generator(random_state)
     full, rows, drawn = distinct(rng, n, d1), distinct(rng, m, d2), distinct(rng, m * n, k)
-    cross = (np.arange(n)[:, None] * m + rows).ravel(), (full[:, None] * m + np.arange(m)).ravel()
-    places = np.unique(np.concatenate([*cross, drawn]))
+    across = places_of_rows(m, n, rows)
+    places = union(places_of_columns(m, full), across, drawn)
     o = observations_of((m, n), places, read(source, places), full)
     U = fit_column_space(o.full_matrix(), rank=r).basis.astype(np.float64)
-    V = fit_column_space(_rows_of(o, rows), rank=r).basis.astype(np.float64)
+    B = o.values[np.searchsorted(places, across)].reshape(n, d2)
+    V = fit_column_space(B, rank=r).basis.astype(np.float64)
     unit = unit_of(o.values)
     everywhere = observations_of((m, n), drawn, o.values[np.searchsorted(places, drawn)] / np.float64(unit))
     choices = {"method": "CUR+", "rank": f"{U.shape[1]} by {V.shape[1]} directions"}
     return completion_of(o, U, _middle(U, V, everywhere) @ V.T, choices, unit=unit)
-
-
-def _rows_of(o: Observations, rows) -> np.ndarray:
-    """Rows that are known in every column, transposed: shape (n, d2)."""
-    n, d2 = o.shape[1], rows.size
-    return o.values[o.locate(np.tile(rows, n), np.repeat(np.arange(n), d2))].reshape(n, d2)
 
 
 def _middle(U, V, o: Observations) -> np.ndarray:

@@ -33,7 +33,8 @@ def entrywise_subsampling(source, *, rank: int, share: float, random_state=None)
     Returns
     -------
     Completion
-        Observed entries are kept as observed; ``basis @ coefficients`` is the truncated decomposition.
+        Observed entries are kept as observed; ``basis @ coefficients`` is the truncated decomposition. A column of
+        which no entry was drawn is left NaN.
 
     Notes
     -----
@@ -55,7 +56,7 @@ def entrywise_subsampling(source, *, rank: int, share: float, random_state=None)
     S = sparse.csc_array((o.values / unit / p, o.rows, o.indptr), shape=(m, n))
     U, sizes, Vt = _top_triples(S, r, rng)
     choices = {"method": "entrywise subsampling", "rank": f"{sizes.size} directions"}
-    return completion_of(o, U, sizes[:, None] * Vt, choices, unit=unit)
+    return completion_of(o, U, sizes[:, None] * Vt, choices, unit=unit, known=o.n_observed > 0)
 
 
 def _top_triples(S, r, rng):
