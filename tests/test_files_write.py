@@ -326,7 +326,7 @@ def test_asked_entries(known, rng, tmp_path, ending, ending_out, transpose):
     if ending == "csv":  # of a foreign file '=x is taken for a guarded =x
         text = (tmp_path / "w.csv").read_text()
         (tmp_path / "w.csv").write_text(text.replace("'=x", "''=x"))
-    assert files.write_entries(completion, tmp_path / f"w.{ending}", out, level=0.8) == 30
+    files.write_entries(completion, tmp_path / f"w.{ending}", out, level=0.8)
     found = (
         pd.read_parquet(out) if ending_out == "parquet" else pd.read_csv(out, sep="\t" if ending_out == "tsv" else ",")
     )

@@ -18,7 +18,7 @@ ORDER = [
     ["learn", "certificates"],
     ["intervals", "row_selection"],
     ["completion"],
-    ["storage", "_imputer"],
+    ["storage", "summary", "_imputer"],
     ["estimators"],
     ["demo", "methods", "experiments"],
     ["commands"],

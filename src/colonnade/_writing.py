@@ -66,7 +66,7 @@ def refuse_existing(path, force: bool = False, is_ours: Callable[[Path], bool] =
     if not os.path.lexists(path):
         return
     if not force:
-        raise FileExistsError(errno.EEXIST, "it exists; choose another name or replace it with force", str(path))
+        raise FileExistsError(errno.EEXIST, "it exists; choose another name, or force it", str(path))
     if path.is_dir() and not is_ours(path):
         raise FileExistsError(errno.EEXIST, "it is a folder with other things; choose another name", str(path))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from .solve import Status
 
@@ -56,11 +57,12 @@ def certify(completion) -> np.recarray:
     for field in ("smallest_eigenvalue", "condition", "residual"):
         table[field] = np.nan
     sizes = np.zeros(n)  # root mean square of the observed entries, against which rounding is judged
-    for count in np.unique(table.n_observed):
-        alike = np.flatnonzero(table.n_observed == count)
-        step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
-        for lo in range(0, alike.size, step):
-            _measure(completion, alike[lo : lo + step], int(count), table, sizes)
+    with threadpool_limits(1, user_api="blas"):  # many small matrices: threads would only wait for each other
+        for count in np.unique(table.n_observed):
+            alike = np.flatnonzero(table.n_observed == count)
+            step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
+            for lo in range(0, alike.size, step):
+                _measure(completion, alike[lo : lo + step], int(count), table, sizes)
     table.verdict = _verdicts(completion, table, sizes)
     return table
 

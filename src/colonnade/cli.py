@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 
@@ -10,6 +11,7 @@ import click
 from . import __version__
 
 COMMANDS = {
+    "complete": "Fill the gaps of a file.",
     "demo": "Complete a photograph from some of its columns and a few of its other pixels.",
     "reproduce": "Rerun the experiments of the paper and say whether its claims hold.",
 }
@@ -31,31 +33,51 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="colonnade")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show where in the program an error arose.")
 def cli() -> None:
     """Complete a matrix of which some columns are known in full and the rest at a few entries each.
 
-    Example: colonnade demo
+    Example: colonnade complete table.csv
+
+    Exit codes: 2 usage, 3 bad data, 4 finished but some columns could not be filled (with --strict), 5 file or disk,
+    6 a part of the work failed for good, 130 or 143 interrupted.
     """
 
 
 def run() -> None:
-    """The command line with its exit codes: 2 usage, 3 bad data, 5 files, 130 interrupted; an error is one line."""
+    """The command line with its exit codes; an error is one line, unless --debug asks for more."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    signal.signal(signal.SIGTERM, _terminated)
     try:
-        cli(standalone_mode=False)
-    except click.exceptions.Abort:
+        cli(arguments, standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except click.ClickException as error:
-        _say(error.format_message())
-        sys.exit(2)
-    except OSError as error:
-        _say(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-        sys.exit(5)
-    except (ValueError, TypeError) as error:
-        _say(str(error))
-        sys.exit(3)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except Exception as error:
+        if len(arguments) < len(sys.argv) - 1:
+            raise
+        code, message = _explained(error)
+        _say(message)
+        sys.exit(code)
+
+
+def _terminated(*_) -> None:
+    sys.exit(143)  # raised where the program is, so that temporary files are removed
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """The exit code of an error and what to say."""
+    if isinstance(error, click.ClickException):
+        return error.exit_code if error.exit_code > 2 else 2, error.format_message()
+    if isinstance(error, OSError):
+        return 5, f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return 2, str(error)
+    if isinstance(error, (ValueError, TypeError, IndexError, MemoryError)):
+        return 3, str(error) or "not enough memory"
+    return 1, f"unexpected {type(error).__name__}: {error}; run it again with --debug to see where"
 
 
 def _say(message: str) -> None:
-    click.echo(f"Error: {message}", err=True)
+    """One line on standard error; what a terminal would obey is shown, not sent."""
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(message.split()))
+    click.echo(f"Error: {plain}", err=True)

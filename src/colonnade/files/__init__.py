@@ -1,9 +1,19 @@
 """Files in and out: npy, npz, csv, Parquet (wide or triples) and Zarr, with the names of rows and columns."""
 
 from ._arrays import checked_headers
-from ._entries import write_entries
-from ._kinds import FileForm
+from ._entries import Asked, read_asked, write_entries
+from ._kinds import SUFFIXES, FileForm, is_zarr
 from ._read import read
 from ._write import write
 
-__all__ = ["FileForm", "checked_headers", "read", "write", "write_entries"]
+__all__ = [
+    "SUFFIXES",
+    "Asked",
+    "FileForm",
+    "checked_headers",
+    "is_zarr",
+    "read",
+    "read_asked",
+    "write",
+    "write_entries",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,46 +15,75 @@ from ._tables import write_text
 from ._triples import as_labels, read_fields, whole_if_all_are
 
 
-def write_entries(completion, wanted, path, *, row=None, column=None, level: float = 0.9, force: bool = False) -> int:
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Entries that somebody wants.
+
+    Attributes
+    ----------
+    fields : (str, str)
+        What the labels of rows and columns are called.
+    labels : list of two Arrow arrays
+        Of the rows and the columns of the file.
+    rows, columns : int arrays of shape (k,)
+        Where they are in the matrix.
+    """
+
+    fields: tuple[str, str]
+    labels: list
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+def read_asked(observations, path, *, row=None, column=None) -> Asked:
+    """The entries that a csv or Parquet file names.
+
+    Parameters
+    ----------
+    observations : Observations
+        Whose entries they are: rows and columns go by name if they have names, else by position from 0.
+    path : str or path
+        A file with the columns `row` and `column`; it may have others, which are not read.
+    row, column : str, optional
+        Unless told, as the file of triples that was read calls them, or "row" and "column".
+    """
+    path = Path(path)
+    kind = kind_of(path)
+    if kind not in ("csv", "parquet"):
+        raise ValueError(f"asked entries are read from csv or Parquet; {path} is {kind}")
+    fields = _fields(observations.origin, row, column)
+    labels = [_labels(part, field, kind) for part, field in zip(read_fields(path, kind, fields), fields)]
+    return Asked(fields, labels, *_places(observations, labels, fields))
+
+
+def write_entries(completion, wanted, path, *, level: float = 0.9, force: bool = False) -> None:
     """Write the asked entries with their intervals, whole or not at all.
 
     Parameters
     ----------
     completion : Completion
-    wanted : str or path
-        A csv or Parquet file with the columns `row` and `column`; it may have others, which are not read. Rows and
-        columns go by name if they have names, else by position from 0.
+    wanted : Asked, str or path
+        A path as of `read_asked`.
     path : str or path
-        A csv or Parquet file to write, with those two columns and value, low and high, in the order of `wanted`.
-    row, column : str, optional
-        Unless told, as the file of triples that was read calls them, or "row" and "column".
+        A csv or Parquet file to write: rows and columns as they were asked for, and value, low and high.
     level : float
         Probability with which an entry, measured anew, lies between low and high.
     force : bool
         Replace a file that exists.
-
-    Returns
-    -------
-    int
-        How many entries.
     """
-    wanted, path = Path(wanted), Path(path)
-    kind, kind_out = kind_of(wanted), kind_of_name(path)
-    if kind not in ("csv", "parquet") or kind_out not in ("csv", "parquet"):
-        raise ValueError(f"asked entries are read from csv or Parquet and written to such; got {wanted} and {path}")
-    fields = _fields(completion.observations.origin, row, column)
-    labels = [_labels(part, field, kind) for part, field in zip(read_fields(wanted, kind, fields), fields)]
-    rows, columns = _places(completion.observations, labels, fields)
-    value = completion.entries(rows, columns)
-    low, high = completion.interval(rows, columns, level)
+    path = Path(path)
+    if kind_of_name(path) not in ("csv", "parquet"):
+        raise ValueError(f"asked entries are written to csv or Parquet; got {path}")
+    asked = wanted if isinstance(wanted, Asked) else read_asked(completion.observations, wanted)
+    value = completion.entries(asked.rows, asked.columns)
+    low, high = completion.interval(asked.rows, asked.columns, level)
     with new_file(path, force=force) as working:
-        _write(labels, [value, low, high], [*fields, "value", "low", "high"], path, working)
-    return value.size
+        _write(asked.labels, [value, low, high], [*asked.fields, "value", "low", "high"], path, working)
 
 
-def _fields(form, row, column) -> list[str]:
+def _fields(form, row, column) -> tuple[str, str]:
     known = form.fields[:2] if isinstance(form, FileForm) and form.fields is not None else ("row", "column")
-    fields = [known[0] if row is None else row, known[1] if column is None else column]
+    fields = known[0] if row is None else row, known[1] if column is None else column
     if fields[0] == fields[1] or {"value", "low", "high"} & set(fields):
         raise ValueError(f"the asked entries need two columns of other names than value, low and high; got {fields}")
     return fields

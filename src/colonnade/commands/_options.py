@@ -1,0 +1,73 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+_READ = (
+    click.option("--row", metavar="NAME", help="Column of the rows, if the file holds triples."),
+    click.option("--column", metavar="NAME", help="Column of the columns, if the file holds triples."),
+    click.option("--value", metavar="NAME", help="Column of the values, if the file holds triples."),
+    click.option("--key", metavar="NAME", help="Which array of an npz file or a Zarr group."),
+    click.option("--header/--no-header", default=None, help="Whether a text table begins with a line of names."),
+    click.option("--row-names/--no-row-names", default=None, help="Whether a table begins with a column of names."),
+    click.option(
+        "--duplicates",
+        type=click.Choice(["error", "mean", "last"]),
+        default="error",
+        show_default=True,
+        help="What to do with triples of the same place.",
+    ),
+    click.option("--transpose", is_flag=True, help="The things to fill are rows of the file, not columns."),
+)
+_READ_NAMES = "row", "column", "value", "key", "header", "row_names", "duplicates", "transpose"
+
+
+def input_options(command):
+    """The files to read and how; `read_input` takes them."""
+    for option in reversed(_READ):
+        command = option(command)
+    return click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=click.Path(path_type=Path))(
+        command
+    )
+
+
+def read_input(inputs, options: dict):
+    """Observations from the files; the options for it are taken out of `options`."""
+    from ..files import read
+
+    given = {name: options.pop(name) for name in _READ_NAMES}
+    for name in ("header", "row_names"):
+        given[name] = "auto" if given[name] is None else given[name]
+    return read(inputs, **given)
+
+
+class AutoOr(click.ParamType):
+    """The word auto, or a value of another type."""
+
+    name = "auto|number"
+
+    def __init__(self, other: click.ParamType):
+        self.other = other
+
+    def convert(self, value, parameter, context):
+        return value if value == "auto" else self.other.convert(value, parameter, context)
+
+
+@contextmanager
+def progress(title: str):
+    """A bar on standard error if that is a terminal; gives a function of (done, total), or None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn(title, markup=False), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,140 @@
+"""`colonnade complete`: the gaps of a file filled."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import click
+
+from ._options import AutoOr, input_options, progress, read_input
+
+
+@click.command()
+@input_options
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A file to write, its kind by its ending, or a folder for the factors; may be given twice.",
+)
+@click.option(
+    "--entries",
+    type=click.Path(path_type=Path),
+    help="Write only the entries named in this csv or Parquet file, with the ends of their intervals.",
+)
+@click.option("--rank", type=AutoOr(click.IntRange(1)), default="auto", help="The most directions.")
+@click.option(
+    "--center", type=click.Choice(["auto", "yes", "no"]), default="auto", help="Take off the row means of full columns."
+)
+@click.option(
+    "--shrinkage", type=AutoOr(click.FloatRange(0)), default="auto", help="Variance of the noise; 0 for none."
+)
+@click.option("--refine", type=AutoOr(click.IntRange(0)), default="auto", help="Rounds of refinement.")
+@click.option("--bounds", type=float, nargs=2, default=None, metavar="LOW HIGH", help="Keep predictions within them.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=None, help="For which of many columns are asked about settings."
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="Of the intervals that --entries writes.",
+)
+@click.option("--strict", is_flag=True, help="End with code 4 if a column could not be filled.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--force", is_flag=True, help="Replace outputs that exist.")
+def command(inputs, outputs, entries, level, strict, as_json, force, **options) -> None:
+    """Fill the gaps of a file.
+
+    Example: colonnade complete table.csv -o filled.csv
+
+    INPUT is an npy, npz, csv, tsv or Parquet file or a Zarr folder, in which what is empty, null or NaN is not known
+    and some columns are known in full. Several files, or a folder of them, are read as triples. Without --output a
+    table is written to NAME-filled with the ending of the input, triples to the folder NAME-completed.
+    """
+    from ..files import read_asked
+    from ..summary import in_words, not_filled, summarise
+
+    started = time.perf_counter()
+    check_outputs(outputs, entries, force)
+    with progress("reading"):
+        observations = read_input(inputs, options)
+        asked = None if entries is None else read_asked(observations, entries)
+    if not outputs:
+        outputs = [_default_output(inputs[0], entries, observations.origin)]
+        check_outputs(outputs, entries, force)
+    completion = _completed(observations, options)
+    for output in outputs:
+        _write(completion, output, asked, level, force)
+    summary = summarise(completion)
+    if as_json:
+        facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
+        click.echo(
+            json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False)
+        )
+    else:
+        for line in [_read_in_words(observations), *in_words(summary), f"Written: {', '.join(map(str, outputs))}"]:
+            click.echo(line)
+    if strict and summary["n_unfilled_columns"]:
+        failure = click.ClickException(not_filled(summary)[0])
+        failure.exit_code = 4
+        raise failure
+
+
+def _completed(observations, options: dict):
+    from ..completion import complete
+
+    options["center"] = {"auto": "auto", "yes": True, "no": False}[options["center"]]
+    seed = options.pop("seed")
+    with progress("completing") as report:
+        return complete(observations, random_state=seed, progress=report, **options)
+
+
+def _write(completion, output: Path, asked, level: float, force: bool) -> None:
+    from ..files import write, write_entries
+
+    with progress("writing"):
+        if not output.suffix:
+            completion.save(output, force=force)
+        elif asked is not None:
+            write_entries(completion, asked, output, level=level, force=force)
+        else:
+            write(completion, output, force=force)
+
+
+def _read_in_words(observations) -> str:
+    form, names = observations.origin, (observations.row_names, observations.column_names)
+    named = [side for side, found in zip(("rows", "columns"), form.oriented(names)) if found is not None]
+    turned = "; its rows are called columns below" if form.transposed else ""
+    return f"Read: {form.kind} with {'names of ' + ' and '.join(named) if named else 'no names'}{turned}."
+
+
+def _default_output(source: Path, entries: Path | None, form) -> Path:
+    """A name in the folder where the command is run."""
+    if entries is not None:
+        return Path(f"{entries.stem}-filled{entries.suffix}")
+    name = source.absolute().stem
+    return Path(f"{name}-completed" if form.fields is not None else f"{name}-filled{source.suffix or '.' + form.kind}")
+
+
+def check_outputs(outputs, entries: Path | None, force: bool) -> None:
+    """Say before any work is done that an output cannot be written."""
+    from .._writing import refuse_existing
+    from ..files import SUFFIXES, is_zarr
+    from ..storage import is_result
+
+    for output in outputs:
+        kind = SUFFIXES.get(output.suffix.lower()) if output.suffix else "result"
+        if kind is None:
+            raise click.UsageError(f"{output} must end in one of {', '.join(SUFFIXES)}, or be a folder without ending")
+        if entries is not None and kind not in ("csv", "parquet", "result"):
+            raise click.UsageError(f"with --entries the output is a csv or Parquet file; got {output}")
+        if os.path.lexists(output) and not force:
+            raise click.UsageError(f"{output} exists; choose another name with --output, or replace it with --force")
+        refuse_existing(output, force, is_result if kind == "result" else is_zarr)

@@ -1,0 +1,76 @@
+"""What became of a completion, in numbers for machines and in words for people."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ._arguments import shown
+from .solve import Status
+
+
+def summarise(completion) -> dict:
+    """The facts of a completion, all of them such that JSON can hold them.
+
+    Returns
+    -------
+    dict
+        shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_filled_entries, rank, noise_std (None
+        if not known), choices, statuses and verdicts (counts of columns), unfilled (at most 10 columns, with their name
+        if they have one, and what would help)
+    """
+    o = completion.observations
+    m, n = completion.shape
+    filled = np.isin(completion.status, [status for status in Status if status.is_filled])
+    partial = np.ones(n, bool)
+    partial[o.full_columns] = False
+    verdicts, counts = np.unique(completion.certificates().verdict, return_counts=True)
+    noise = completion.noise_std
+    return {
+        "shape": [m, n],
+        "n_observed": int(o.rows.size),
+        "n_full_columns": int(o.full_columns.size),
+        "n_filled_columns": int((filled & partial).sum()),
+        "n_unfilled_columns": int((~filled).sum()),
+        "n_filled_entries": int((m - o.n_observed[filled]).sum()),
+        "rank": completion.rank,
+        "noise_std": noise if math.isfinite(noise) else None,
+        "choices": completion.choices,
+        "statuses": {
+            s.name.lower(): int((completion.status == s).sum()) for s in Status if (completion.status == s).any()
+        },
+        "verdicts": dict(zip(verdicts.tolist(), counts.tolist())),
+        "unfilled": [_unfilled(completion, int(j)) for j in np.flatnonzero(~filled)[:10]],
+    }
+
+
+def _unfilled(completion, j: int) -> dict:
+    names = completion.observations.column_names
+    message = Status(completion.status[j]).message
+    return {"column": j, "name": None if names is None else shown(names[j]), "message": message}
+
+
+def in_words(summary: dict) -> list[str]:
+    """The summary as lines to read."""
+    (m, n), full = summary["shape"], summary["n_full_columns"]
+    share = 100 * summary["n_observed"] / (m * n)
+    lines = [
+        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {full:,} columns in full and"
+        f" {summary['n_observed'] - full * m:,} entries of the other {n - full:,}.",
+        f"Filled: {summary['n_filled_entries']:,} entries of {summary['n_filled_columns']:,} columns.",
+    ]
+    lines += [f"Chosen, {name}: {words}." for name, words in summary["choices"].items()]
+    verdicts = sorted(summary["verdicts"].items(), key=lambda pair: -pair[1])
+    lines.append("Verdicts: " + ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts) + ".")
+    lines += not_filled(summary)
+    return lines
+
+
+def not_filled(summary: dict) -> list[str]:
+    """The columns that could not be filled, and what would help."""
+    count, some = summary["n_unfilled_columns"], summary["unfilled"]
+    if not count:
+        return []
+    named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
+    return [f"Not filled: {count:,} columns ({named}); the first {some[0]['message']}."]

@@ -1,0 +1,222 @@
+"""`colonnade complete` as a user runs it: what it writes, what it says, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import colonnade as co
+from colonnade import cli
+
+from problems import hide, low_rank
+
+ODD = [
+    "</script><script>",
+    "=cmd()",
+    "[/bold]",
+    "$x_{$",
+    "\x1b[31mred\x1b[0m",
+    "a,b",
+    "x" * 1_000_000,
+    "c7",
+    "c8",
+    "c9",
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys):
+    """Runs the command line as `python -m colonnade` does, without the seconds that a process needs to start."""
+
+    def go(*arguments):
+        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
+        before, code = signal.getsignal(signal.SIGTERM), 0
+        try:
+            cli.run()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return go
+
+
+def table(seed=0, m=12, n=10):
+    rng = np.random.default_rng(seed)
+    L, R = low_rank(rng, m, n, 2)
+    M = L @ R
+    return M, hide(rng, M, 4, 6)[0]
+
+
+def test_a_table_is_filled_and_described(run, folder):
+    M, known = table()
+    pd.DataFrame(known, index=[f"r{i}" for i in range(12)], columns=ODD).to_csv("t.csv")
+    code, out, err = run("complete", "t.csv")
+    assert code == 0 and err == ""
+    assert out.startswith("Read: csv with names of rows and columns.\nSeen: ") and "4 columns in full" in out
+    assert f"Filled: {int(np.isnan(known).sum())} entries of 6 columns." in out
+    assert "Verdicts: 6 recovered, 4 observed in full." in out and out.endswith("Written: t-filled.csv\n")
+    back = co.read("t-filled.csv")
+    np.testing.assert_allclose(back.full_matrix(), M, rtol=0, atol=1e-12)
+    assert back.column_names.tolist() == ODD
+    assert sorted(os.listdir()) == ["t-filled.csv", "t.csv"]
+
+
+def test_json_says_the_same_to_machines(run, folder):
+    _, known = table()
+    np.save("m.npy", known.astype(np.float32))
+    code, out, err = run("complete", "m.npy", "--json", "--rank", 2, "-o", "f.npy", "-o", "result")
+    facts = json.loads(out)
+    assert code == 0 and err == "" and facts["outputs"] == ["f.npy", "result"] and facts["shape"] == [12, 10]
+    assert facts["n_full_columns"] == 4 and facts["n_filled_columns"] == 6 and facts["n_unfilled_columns"] == 0
+    assert facts["rank"] == 2 and sum(facts["verdicts"].values()) == 10 and "rank" in facts["choices"]
+    completion = co.Completion.load("result")
+    np.testing.assert_array_equal(np.load("f.npy"), completion.to_dense())
+    assert np.load("f.npy").dtype == np.float32
+    expected = co.complete(known.astype(np.float32), rank=2)
+    np.testing.assert_array_equal(completion.to_dense(), expected.to_dense())
+
+
+def test_settings_reach_the_library(run, folder):
+    _, known = table()
+    np.save("m.npy", known)
+    settings = ["--rank", 2, "--center", "no", "--shrinkage", 0, "--refine", 0, "--bounds", -1, 1.5, "--seed", 3]
+    assert run("complete", "m.npy", *settings)[0] == 0
+    expected = co.complete(known, rank=2, center=False, shrinkage=0, refine=0, bounds=(-1, 1.5), random_state=3)
+    np.testing.assert_array_equal(np.load("m-filled.npy"), expected.to_dense())
+
+
+def test_transposed_tables_come_back_as_they_were(run, folder):
+    M, known = table()
+    pd.DataFrame(known.T, index=[f"c{j}" for j in range(10)]).to_parquet("t.parquet")
+    code, out, _ = run("complete", "t.parquet", "--transpose")
+    assert code == 0 and "its rows are called columns below" in out
+    np.testing.assert_allclose(pd.read_parquet("t-filled.parquet").to_numpy(), M.T, rtol=0, atol=1e-12)
+
+
+def test_triples_give_factors_and_asked_entries(run, folder):
+    M, known = table()
+    i, j = np.nonzero(~np.isnan(known))
+    frame = pd.DataFrame({"day": i + 1, "station": [f"s{k}" for k in j], "wind": known[i, j]})
+    os.mkdir("data")
+    frame[:30].to_csv("data/a.csv", index=False)
+    frame[30:].to_csv("data/b.csv", index=False)
+    fields = ["--row", "day", "--column", "station", "--value", "wind"]
+    assert run("complete", "data", *fields)[0] == 0
+    np.testing.assert_allclose(co.Completion.load("data-completed").to_dense(), M, rtol=0, atol=1e-12)
+    a, b = np.nonzero(np.isnan(known))
+    pd.DataFrame({"day": a + 1, "station": [f"s{k}" for k in b]}).to_parquet("wanted.parquet")
+    code, _, _ = run("complete", "data/a.csv", "data/b.csv", *fields, "--entries", "wanted.parquet", "--level", 0.8)
+    found = pd.read_parquet("wanted-filled.parquet")
+    assert code == 0 and list(found) == ["day", "station", "value", "low", "high"]
+    np.testing.assert_allclose(found["value"], M[a, b], rtol=0, atol=1e-12)
+    assert (found["low"] <= found["value"]).all() and (found["value"] <= found["high"]).all()
+    assert (found["day"].to_numpy() == a + 1).all()
+
+
+def test_strict_ends_with_four_after_writing(run, folder):
+    _, known = table()
+    known[:, 5] = [1.0] + [np.nan] * 11
+    known[:, :2] = table()[0][:, :2]
+    pd.DataFrame(known, columns=ODD).to_csv("t.csv", index=False)
+    settings = ["--rank", 2, "--shrinkage", 0, "--center", "no"]
+    code, out, err = run("complete", "t.csv", *settings, "--strict")
+    assert code == 4 and len(err.splitlines()) == 1 and "Not filled: 1 columns ('a,b'); the first has fewer" in err
+    assert "Written: t-filled.csv" in out and os.path.exists("t-filled.csv")
+    assert run("complete", "t.csv", *settings, "--force")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "content, arguments, code, words",
+    [
+        ("a,b\n1,2\n", ["absent.csv"], 5, "there is no file absent.csv"),
+        ("a,b\n1,x\n", ["t.csv"], 3, "the first in row 0, column 'b': 'x'"),
+        ("a,b\n1,\x1b[31m\n", ["t.csv"], 3, r"column 'b': '\x1b[31m'"),
+        ("a,b\n,1\n2,\n", ["t.csv"], 3, "no column is known in all 2 rows"),
+        ("a,b\n1,inf\n", ["t.csv"], 3, "is inf"),
+        ("a,b\n1,2\n", ["t.csv", "--rank", "0"], 2, "--rank"),
+        ("a,b\n1,2\n", ["t.csv", "--rank", "two"], 2, "--rank"),
+        ("a,b\n1,2\n", ["t.csv", "--rank", "3"], 3, "got 3"),
+        ("a,b\n1,2\n", ["t.csv", "--row", "a"], 3, "three different columns"),
+        ("a,b\n1,2\n", ["t.csv", "-o", "t.csv"], 2, "t.csv exists; choose another name with --output"),
+        ("a,b\n1,2\n", ["t.csv", "-o", "t.xlsx"], 2, "must end in one of .npy"),
+        ("a,b\n1,2\n", ["t.csv", "-o", "nowhere/f.csv"], 5, "create it first: "),
+        ("a,b\n1,2\n", ["t.csv", "--entries", "t.csv"], 3, "no column 'row', 'column'; it has 'a', 'b'"),
+        ("a,b\n1,2\n", ["t.csv", "--entries", "t.csv", "-o", "f.npy"], 2, "with --entries the output is a csv"),
+        ("a,b\n1,2\n", ["t.csv", "--bounds", "2", "1"], 3, "bounds must be"),
+        ("a,b\n1,2\n", ["t.csv", "--wrong"], 2, "--wrong"),
+        ("a,b\n1,2\n", [], 2, "INPUT"),
+    ],
+)
+def test_errors_are_one_line_and_nothing_is_written(run, folder, content, arguments, code, words):
+    (folder / "t.csv").write_text(content)
+    found, out, err = run("complete", *arguments)
+    assert found == code and out == "" and words in err and len(err.splitlines()) == 1 and err.startswith("Error: ")
+    assert "\x1b" not in err and os.listdir() == ["t.csv"]
+
+
+def test_what_was_not_foreseen_is_still_one_line(run, folder, monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("by zero")
+
+    (folder / "t.csv").write_text("a,b\n1,2\n")
+    monkeypatch.setattr("colonnade.files._read.read_csv", fail)
+    code, _, err = run("complete", "t.csv")
+    assert code == 1 and err == "Error: unexpected ZeroDivisionError: by zero; run it again with --debug to see where\n"
+    for arguments in (["--debug", "complete", "t.csv"], ["complete", "t.csv", "--debug"]):
+        with pytest.raises(ZeroDivisionError):
+            run(*arguments)
+
+
+def test_a_disk_that_fails_leaves_nothing(run, folder, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    _, known = table()
+    np.save("m.npy", known)
+    monkeypatch.setattr(os, "fsync", fail)
+    for output in ("f.csv", "f.npy", "f.parquet", "f.zarr", "result"):
+        code, _, err = run("complete", "m.npy", "-o", output)
+        assert code == 5 and "No space left on device" in err and os.listdir() == ["m.npy"]
+
+
+def test_the_process_itself(folder):
+    """One run that ends well, one that does not, and the two signals; standard output stays clean."""
+    _, known = table()
+    np.save("m.npy", known)
+    start = [sys.executable, "-m", "colonnade"]
+    good = subprocess.run([*start, "complete", "m.npy", "--json"], capture_output=True, text=True, timeout=120)
+    assert good.returncode == 0 and good.stderr == "" and json.loads(good.stdout)["shape"] == [12, 10]
+    bad = subprocess.run([*start, "complete", "none.npy"], capture_output=True, text=True, timeout=120)
+    assert bad.returncode == 5 and bad.stdout == "" and bad.stderr == "Error: there is no file none.npy\n"
+    code = (  # hangs where a long solve would be, and tells that it is there
+        "import sys, time, colonnade.completion as c, colonnade.cli as cli\n"
+        "def slow(*a, **k):\n    print('here', flush=True)\n    time.sleep(60)\n"
+        "c.solve_columns = slow\n"
+        "sys.argv = ['colonnade', 'complete', 'm.npy', '-o', 'f.npy']\n"
+        "cli.run()"
+    )
+    for number, expected in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout.readline() == "here\n"
+        sent = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == expected and time.monotonic() - sent < 5 and "Traceback" not in err
+    assert sorted(os.listdir()) == ["m-filled.npy", "m.npy"]
