@@ -3,9 +3,10 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from colonnade import Source, Status
+from colonnade import Observations, Source, Status
 from colonnade.methods import cur_plus
 from colonnade.methods._reading import by_chance, distinct
+from colonnade.methods.cur_plus import _middle
 
 from problems import low_rank
 
@@ -41,6 +42,18 @@ def test_is_the_least_squares_problem_as_written(rng, seed):
     design = np.einsum("ka,kb->kab", U[i], V[j]).reshape(200, 9)
     Z = np.linalg.lstsq(design, M[i, j], rcond=None)[0].reshape(3, 3)
     np.testing.assert_allclose(product(answer), U @ Z @ V.T, atol=1e-11)
+
+
+def test_ill_conditioned_entries_cost_the_condition_and_not_its_square(rng):
+    """Two directions that the entries hardly tell apart, exact data: the correction mends what squaring has cost."""
+    U, V = (np.linalg.qr(rng.standard_normal((k, 2)))[0] for k in (40, 50))
+    rows = np.arange(12)
+    U[rows, 1] = U[rows, 0] * (1 + 1e-5 * rng.standard_normal(12))
+    i, j = np.tile(rows, 10), np.repeat(np.arange(10), 12)
+    Z = rng.standard_normal((2, 2))
+    o = Observations.from_triplets(i, j, np.einsum("ka,ab,kb->k", U[i], Z, V[j]), (40, 50))
+    condition = np.linalg.cond(np.einsum("ka,kb->kab", U[i], V[j]).reshape(120, 4))
+    assert np.abs(_middle(U, V, o) - Z).max() <= 20 * condition * np.finfo(float).eps < 1e-7
 
 
 def test_ranks_of_columns_and_rows_may_differ(rng, seed):
