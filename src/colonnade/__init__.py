@@ -14,6 +14,7 @@ _MODULE_OF = {
     "Status": "solve",
     "algorithm1": "completion",
     "complete": "completion",
+    "complete_triples": "blocks",
     "fit_column_space": "column_space",
     "observe": "sampling",
     "plan": "planning",

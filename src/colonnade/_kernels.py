@@ -29,6 +29,7 @@ WELL_CONDITIONED = 4.0  # up to this estimate of the condition squaring costs no
 LEAST_ROOT = 1e-5  # of a pivot beside the largest, for which a correction is tried
 MENDED = 1e-8  # a correction of more than this share of the answer: solve by QR
 LARGE = 1e290  # entries beyond this may overflow and are solved by QR, which scales them
+PROJECTED_ROWS = 1024  # of a full column that are summed by themselves
 ROWS_AHEAD = 6  # of the gather that are asked for before their use
 
 _inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by kernels only; compiles faster
@@ -541,3 +542,19 @@ def same_row_sets(indptr, rows, weights, members, bounds):
                 if weights.size and weights[a + i] != weights[b + i]:
                     return False
     return True
+
+
+@_compiled()
+def project(U, center, values, start, z):
+    """z = U'(x - c) for the m values from `start` on; summed in one order, whatever else is computed."""
+    m, r = U.shape
+    part = np.empty(r)
+    z[:] = 0.0
+    for lo in range(0, m, PROJECTED_ROWS):
+        part[:] = 0.0
+        for i in range(lo, min(lo + PROJECTED_ROWS, m)):
+            x = np.float64(values[start + i]) - (np.float64(center[i]) if center.size else 0.0)
+            for q in range(r):
+                part[q] += U[i, q] * x
+        for q in range(r):
+            z[q] += part[q]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 
 def default_threads() -> int:
@@ -69,3 +72,69 @@ def _join(helpers, todo) -> None:
                 todo.clear()
     if interrupt is not None:
         raise interrupt
+
+
+def ahead(items: Iterable, depth: int = 2, stop: Callable = lambda: None) -> Iterator:
+    """The items, fetched by a thread of their own up to `depth` ahead, so that the caller can be interrupted meanwhile.
+
+    `stop` is called when the caller has had enough, and should make a fetch that takes long fail.
+    """
+    waiting, ended = queue.Queue(depth), threading.Event()
+
+    def fetch():
+        try:
+            for item in items:
+                if not _put(waiting, (item, None), ended):
+                    return
+            _put(waiting, (None, StopIteration), ended)
+        except BaseException as failure:
+            _put(waiting, (None, failure), ended)
+
+    helper = threading.Thread(target=fetch, daemon=True)
+    helper.start()
+    try:
+        while True:
+            with suppress(queue.Empty):
+                item, failure = waiting.get(timeout=0.1)  # not for ever: an interrupt is heard between two waits
+                if failure is StopIteration:
+                    return
+                if failure is not None:
+                    raise failure
+                yield item
+    finally:
+        ended.set()
+        stop()
+        helper.join(timeout=5)
+
+
+def _put(waiting, item, ended) -> bool:
+    """Hand over an item unless nobody wants it any more."""
+    while not ended.is_set():
+        with suppress(queue.Full):
+            waiting.put(item, timeout=0.1)
+            return True
+    return False
+
+
+class InBackground:
+    """Calls that threads work off while the caller goes on; the first failure is raised by the next call or the end."""
+
+    def __init__(self, n_threads: int = 2, most_waiting: int = 3):
+        self._pool = ThreadPoolExecutor(n_threads)
+        self._waiting, self._most = deque(), most_waiting
+
+    def call(self, function: Callable, *arguments) -> None:
+        """Begin when a thread is free; waits while too many calls do."""
+        self._waiting.append(self._pool.submit(function, *arguments))
+        while len(self._waiting) > self._most or (self._waiting and self._waiting[0].done()):
+            self._waiting.popleft().result()
+
+    def __enter__(self) -> InBackground:
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        try:
+            while self._waiting and kind is None:
+                self._waiting.popleft().result()
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)

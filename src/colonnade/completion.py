@@ -59,6 +59,11 @@ class Completion:
         return self.observations.shape
 
     @property
+    def dtype(self) -> np.dtype:
+        """Of what is returned."""
+        return self.observations.values.dtype
+
+    @property
     def rank(self) -> int:
         return self.space.rank
 
@@ -88,7 +93,7 @@ class Completion:
         which = np.atleast_1d(as_indices("columns", which, self.shape[1]))
         if which.ndim != 1:
             raise ValueError(f"columns must be a number or a list of numbers; got shape {which.shape}")
-        result = np.empty((self.shape[0], which.size), self.observations.values.dtype, order="F")
+        result = np.empty((self.shape[0], which.size), self.dtype, order="F")
         step = max(1, _BLOCK_CELLS // self.shape[0])
         for lo in range(0, which.size, step):
             self._fill(result[:, lo : lo + step], which[lo : lo + step])
@@ -109,7 +114,7 @@ class Completion:
             rows, columns = np.broadcast_arrays(rows, columns)
         except ValueError:
             raise ValueError(f"rows of shape {rows.shape} and columns of shape {columns.shape} do not match") from None
-        result = np.empty(rows.shape, self.observations.values.dtype)
+        result = np.empty(rows.shape, self.dtype)
         flat, rows, columns = result.reshape(-1), rows.ravel(), columns.ravel()
         step = max(1, _BLOCK_CELLS // max(1, self.rank))
         for lo in range(0, flat.size, step):
@@ -131,8 +136,7 @@ class Completion:
         rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
         rows, columns = rows.ravel(), columns.ravel()
         calibration = self._calibration
-        half = deviations(self, rows, columns) * calibration.row_factors[rows] * calibration.half_width(level)
-        half[self.observations.locate(rows, columns) >= 0] = 0.0
+        half = self._deviations(rows, columns) * calibration.row_factors[rows] * calibration.half_width(level)
         half = half.reshape(centers.shape)
         low, high = centers - half, centers + half
         self._keep_in_bounds(low)
@@ -187,6 +191,12 @@ class Completion:
         result[~_filled(self.status[columns])] = np.nan
         at = self.observations.locate(rows, columns)
         result[at >= 0] = self.observations.values[at[at >= 0]]
+        return result
+
+    def _deviations(self, rows, columns) -> np.ndarray:
+        """Predicted deviations of entries, 0 of those observed."""
+        result = deviations(self, rows, columns)
+        result[self.observations.locate(rows, columns) >= 0] = 0.0
         return result
 
     def _keep_in_bounds(self, predictions) -> None:
@@ -244,19 +254,20 @@ def complete(
     m, n = observations.shape
     d = observations.full_columns.size
     if d == 0:
-        raise ValueError(_no_full_column(observations))
+        counts = observations.n_observed
+        raise ValueError(no_full_column(m, {int(j): counts[j] for j in np.argsort(-counts, kind="stable")[:3]}))
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
     center = as_choice("center", center, (True, False, "auto"))
     shrinkage = shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0)
     if not is_auto(refine):
         as_count("refine", refine, 0, 0)
-    bounds = _checked_bounds(bounds)
+    bounds = checked_bounds(bounds)
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of (done, total); got {progress!r}")
     rng = None if random_state is None else as_generator(random_state)
     if d == n and is_auto(rank):
-        lesson = Lesson(_empty_space(observations), 0.0, {"rank": "no direction, for every column is full"})
+        lesson = every_column_is_full(m, observations.values.dtype)
     else:
         lesson = learn(observations, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
     coefficients, status = solve_columns(lesson.space, observations, penalty=lesson.penalty, progress=progress)
@@ -297,13 +308,14 @@ def _filled(status) -> np.ndarray:
     return np.isin(status, [s for s in Status if s.is_filled])
 
 
-def _empty_space(observations: Observations) -> ColumnSpace:
+def every_column_is_full(m: int, dtype) -> Lesson:
+    """A column space without a direction, for nothing is to be filled."""
     none = np.zeros(0)
-    basis = np.zeros((observations.shape[0], 0), observations.values.dtype)
-    return ColumnSpace(basis, none, None, none, np.nan)
+    space = ColumnSpace(np.zeros((m, 0), dtype), none, None, none, np.nan)
+    return Lesson(space, 0.0, {"rank": "no direction, for every column is full"})
 
 
-def _checked_bounds(bounds):
+def checked_bounds(bounds):
     if bounds is None:
         return None
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
@@ -316,11 +328,9 @@ def _checked_bounds(bounds):
     return low, high
 
 
-def _no_full_column(observations: Observations) -> str:
-    m = observations.shape[0]
-    counts = observations.n_observed
-    fullest = np.argsort(-counts, kind="stable")[:3]
-    named = ", ".join(f"column {j} with {counts[j]:,}" for j in fullest)
+def no_full_column(m: int, fullest: dict[int, int]) -> str:
+    """What to say if there is none; the fullest columns with how many entries they have."""
+    named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
     return (
         f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest are {named}:"
         " measure some columns in full, drop the rows that none has, or transpose the data if its rows are complete"

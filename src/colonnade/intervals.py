@@ -82,7 +82,11 @@ def deviations(completion, rows, columns) -> np.ndarray:
     """Predicted standard deviations of entries measured anew, without the factors of rows; shape (k,)."""
     o, space = completion.observations, completion.space
     noise = completion.noise_variance or _plain_noise(completion) ** 2
-    F = space.basis.astype(np.float64) * (np.sqrt(space.variances) if completion.noise_variance else 1.0)
+    scale = np.sqrt(space.variances) if completion.noise_variance else 1.0
+
+    def F(i):
+        return space.basis[i].astype(np.float64) * scale
+
     result = np.full(rows.size, np.nan)
     order = np.argsort(columns, kind="stable")
     starts = np.flatnonzero(np.diff(columns[order], prepend=-1))
@@ -91,7 +95,7 @@ def deviations(completion, rows, columns) -> np.ndarray:
             j = columns[at[0]]
             if completion.status[j] != Status.FULL and Status(completion.status[j]).is_filled:
                 result[at] = np.sqrt(
-                    noise + _prediction_variance(F, o, j, F[rows[at]], noise, completion.noise_variance > 0)
+                    noise + _prediction_variance(F, o, j, F(rows[at]), noise, completion.noise_variance > 0)
                 )
     return result
 
@@ -100,7 +104,7 @@ def _prediction_variance(F, o, j, targets, noise, has_prior) -> np.ndarray:
     """Variance of the fitted values of column j at some rows."""
     here = slice(o.indptr[j], o.indptr[j + 1])
     w = np.ones(here.stop - here.start) if o.weights is None else o.weights[here].astype(np.float64)
-    B = np.sqrt(w)[:, None] * F[o.rows[here]]
+    B = np.sqrt(w)[:, None] * F(o.rows[here])
     if has_prior and B.shape[0] < B.shape[1]:
         factor = linalg.cholesky(B @ B.T + noise * np.eye(B.shape[0]), lower=True, check_finite=False)
         explained = linalg.solve_triangular(factor, B @ targets.T, lower=True, check_finite=False)

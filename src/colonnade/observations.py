@@ -153,7 +153,7 @@ class Observations:
         first = np.ones(rows.size, bool)
         first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
         if not first.all():
-            rows, columns, values, weights = _merge_duplicates(rows, columns, values, weights, first, duplicates, names)
+            rows, columns, values, weights = merge_duplicates(rows, columns, values, weights, first, duplicates, names)
         counts = np.bincount(columns, minlength=n)
         indptr = pointers_of(counts)
         _refuse_infinite(values, indptr, rows, names)
@@ -306,7 +306,7 @@ def _checked_weights(weights, seen) -> np.ndarray:
     return weights
 
 
-def _place(row, column, names) -> str:
+def place_of(row, column, names) -> str:
     """Row and column of an entry for a message, by number and by name."""
     numbered = zip(("row", "column"), (row, column), names, strict=True)
     return ", ".join(f"{side} {k}" + ("" if given is None else f" ({shown(given[k])})") for side, k, given in numbered)
@@ -318,18 +318,19 @@ def _refuse_infinite(values, indptr, rows, names=(None, None)) -> None:
         at = int(np.argmax(bad))
         column = int(np.searchsorted(indptr, at, side="right")) - 1
         raise ValueError(
-            f"the entry at {_place(rows[at], column, names)} is {values[at]} ({int(bad.sum()):,} infinite in all);"
+            f"the entry at {place_of(rows[at], column, names)} is {values[at]} ({int(bad.sum()):,} infinite in all);"
             " use NaN for what is not known"
         )
 
 
-def _merge_duplicates(rows, columns, values, weights, first, duplicates, names):
+def merge_duplicates(rows, columns, values, weights, first, duplicates, names=(None, None)):
+    """Entries in order with one for each place; `first` tells where a place is named for the first time."""
     starts = np.flatnonzero(first)
     if duplicates == "error":
         second = int(np.flatnonzero(~first)[0])
         raise ValueError(
             f"{first.size - starts.size:,} entries are given twice, the first at"
-            f" {_place(rows[second], columns[second], names)}: choose duplicates='mean' or 'last'"
+            f" {place_of(rows[second], columns[second], names)}: choose duplicates='mean' or 'last'"
         )
     if duplicates == "last":
         keep = np.append(starts[1:], first.size) - 1

@@ -100,7 +100,7 @@ def solve_columns(
     elif partial.size:
         _solve_partial(U, space.center, observations, penalty, partial, Z, status, n_threads, progress)
     _name_overflows(U, space.center, Z, status)
-    _project_full(U, space.center, observations, penalty, Z)
+    _project_full(U, space.center, observations, penalty, Z, n_threads)
     status[observations.full_columns] = Status.FULL
     return Z.T, status
 
@@ -169,15 +169,21 @@ def _groups_of_equal_rows(o: Observations, weights, partial) -> tuple[np.ndarray
     return (members, bounds) if _kernels.same_row_sets(o.indptr, o.rows, weights, members, bounds) else alone
 
 
-def _project_full(U, center, observations, penalty, Z) -> None:
+def _project_full(U, center, o: Observations, penalty, Z, n_threads) -> None:
     """A full column has U_O = U, orthonormal: z = (I + Lambda)^-1 U'(x - c)."""
-    m, full = observations.shape[0], observations.full_columns
-    for lo in range(0, full.size, 16):
-        block = full[lo : lo + 16]
-        X = np.column_stack([observations.values[observations.indptr[j] :][:m] for j in block])
-        X = X if center is None else X - center[:, None]
+    if o.full_columns.size == 0 or U.shape[1] == 0:
+        return
+    from . import _kernels
+
+    center = np.zeros(0, U.dtype) if center is None else center
+
+    def work(j):  # one by one, not by a matrix product, whose rounding would depend on which columns are together
+        z = np.empty(U.shape[1])
+        _kernels.project(U, center, o.values, o.indptr[j], z)
         with np.errstate(over="ignore", invalid="ignore"):
-            Z[block] = (U.T @ X).T / (1 + penalty)
+            Z[j] = z / (1 + penalty)
+
+    in_threads(work, o.full_columns.tolist(), n_threads)
 
 
 def _is_singular(B, floor) -> bool:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from ._arguments import as_names
 from ._writing import new_folder
+from .checkpoints import checksum
 from .column_space import ColumnSpace
 from .completion import Completion
 from .files import checked_headers
+from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
 from .observations import Observations
+from .stored import BLOCK_FORMAT, StoredCompletion
 
 _FORMAT = "colonnade completion 1"
-_ARRAYS, _FACTS, _NAMES = "arrays.npz", "facts.json", "names.json"
+_ARRAYS = "arrays.npz"
 
 
 def save_completion(completion: Completion, path, *, force: bool = False) -> None:
@@ -38,7 +39,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "full_scales": o.full_scales,
     }
     arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items() if a is not None}
-    names = _names_as_json(o)
+    names = names_as_json(o.row_names, o.column_names)
     facts = {
         "format": _FORMAT,
         "shape": list(completion.shape),
@@ -48,23 +49,22 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "bounds": None if completion.bounds is None else [repr(b) for b in completion.bounds],
         "choices": completion.choices,
         "by_columns": completion.by_columns,
-        "sha256": {name: _checksum(a) for name, a in arrays.items()},
-        "sha256_of_names": None if names is None else hashlib.sha256(names).hexdigest(),
+        "sha256": {name: checksum(a) for name, a in arrays.items()},
+        "sha256_of_names": checksum_of_names(names),
     }
-    facts["sha256_of_facts"] = _facts_checksum(facts)
     with new_folder(path, force=force, is_ours=is_result) as working:
         with open(working / _ARRAYS, "wb") as file:
             np.savez(file, **arrays)
         if names is not None:
-            (working / _NAMES).write_bytes(names)
-        (working / _FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+            (working / NAMES).write_bytes(names)
+        (working / FACTS).write_text(json.dumps(sealed(facts), indent=1) + "\n", encoding="utf-8")
 
 
 def is_result(path) -> bool:
     """Whether a folder holds a completion and nothing else."""
     path = Path(path)
     found = {part.name for part in path.iterdir()} if path.is_dir() else set()
-    return {_ARRAYS, _FACTS} <= found <= {_ARRAYS, _FACTS, _NAMES}
+    return {_ARRAYS, FACTS} <= found <= {_ARRAYS, FACTS, NAMES}
 
 
 def load_completion(path) -> Completion:
@@ -73,19 +73,19 @@ def load_completion(path) -> Completion:
     if not path.is_dir():
         raise FileNotFoundError(f"there is no folder {path}; name one that Completion.save wrote")
     try:
-        facts = json.loads((path / _FACTS).read_text(encoding="utf-8"))
+        facts = read_facts(path)
+        if facts.get("format") == BLOCK_FORMAT:
+            return StoredCompletion(path, facts)
         if facts.get("format") != _FORMAT:
             raise ValueError(f"its format is {facts.get('format')!r}, not {_FORMAT!r}")
-        if facts.get("sha256_of_facts") != _facts_checksum(facts):
-            raise ValueError(f"the checksum of {_FACTS} does not agree")
         checked_headers(path / _ARRAYS)
         with open(path / _ARRAYS, "rb") as file:
             archive = np.load(file, allow_pickle=False)
             arrays = {name: archive[name] for name in facts["sha256"]}
-        damaged = [name for name, a in arrays.items() if _checksum(a) != facts["sha256"][name]]
+        damaged = [name for name, a in arrays.items() if checksum(a) != facts["sha256"][name]]
         if damaged:
             raise ValueError(f"the checksum of {', '.join(damaged)} does not agree")
-        return _assemble(facts, arrays, _read_names(path, facts))
+        return _assemble(facts, arrays, read_names(path, facts))
     except (
         ValueError,
         KeyError,
@@ -97,26 +97,6 @@ def load_completion(path) -> Completion:
         MemoryError,
     ) as error:
         raise ValueError(f"{path} is not a completion or is damaged: {error}; compute it again") from error
-
-
-def _names_as_json(o: Observations) -> bytes | None:
-    if o.row_names is None and o.column_names is None:
-        return None
-    names = {"rows": o.row_names, "columns": o.column_names}
-    return json.dumps({side: None if one is None else one.tolist() for side, one in names.items()}).encode()
-
-
-def _read_names(path: Path, facts: dict) -> dict:
-    checksum = facts.get("sha256_of_names")
-    if checksum is None:
-        return {}
-    content = (path / _NAMES).read_bytes()
-    if hashlib.sha256(content).hexdigest() != checksum:
-        raise ValueError(f"the checksum of {_NAMES} does not agree")
-    names = json.loads(content)
-    m, n = facts["shape"]
-    rows, columns = as_names("row_names", names["rows"], m), as_names("column_names", names["columns"], n)
-    return {"row_names": rows, "column_names": columns}
 
 
 def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
@@ -133,14 +113,3 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     Z = arrays["coefficients"].T
     choices, by_columns = facts["choices"], facts["by_columns"]
     return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns)
-
-
-def _facts_checksum(facts: dict) -> str:
-    rest = {name: value for name, value in facts.items() if name != "sha256_of_facts"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-
-
-def _checksum(array) -> str:
-    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    digest.update(np.ascontiguousarray(array).data if array.size else b"")
-    return digest.hexdigest()

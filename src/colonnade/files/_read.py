@@ -64,8 +64,8 @@ def read(
     as_choice("duplicates", duplicates, ("error", "mean", "last"))
     as_choice("transpose", transpose, (True, False))
     shape = None if shape is None else as_shape(shape)
-    fields = _checked_fields(row, column, value)
-    observations = _read(_paths(path), fields, header, row_names, delimiter, key, shape, duplicates)
+    fields = checked_fields(row, column, value)
+    observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates)
     if transpose:
         form = replace(observations.origin, transposed=True)
         observations = replace(observations.transposed(), origin=form)
@@ -91,7 +91,7 @@ def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -
     return read_csv(path, header, row_names, delimiter) if kind == "csv" else read_parquet(path, row_names)
 
 
-def _paths(path) -> list[Path]:
+def paths_of(path) -> list[Path]:
     """The files that are meant."""
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     if not given:
@@ -102,7 +102,7 @@ def _paths(path) -> list[Path]:
     return paths
 
 
-def _checked_fields(row, column, value) -> tuple[str, str, str] | None:
+def checked_fields(row, column, value) -> tuple[str, str, str] | None:
     if row is None and column is None and value is None:
         return None
     fields = tuple(str(one) for one in (row, column, value) if one is not None)

@@ -50,30 +50,36 @@ def read_fields(path: Path, kind: str, fields, header="auto", delimiter: str | N
     if kind == "csv":
         return _fields_of_csv(path, fields, header, delimiter)
     with opened(path) as file:
-        _refuse_unknown(path, fields, file.schema_arrow.names)
+        refuse_unknown(path, fields, file.schema_arrow.names)
         refuse_beyond_memory(path, 8.0 * len(fields) * file.metadata.num_rows)
         table = checked(path, file.read, columns=list(fields))
     return [table.column(name) for name in fields]
 
 
 def _fields_of_csv(path: Path, fields, header, delimiter: str | None) -> list:
-    """By the names of the header; fields that are numbers are positions in a file without one."""
     refuse_beyond_memory(path, path.stat().st_size)
+    begun, header, only = places_in_csv(path, fields, header, delimiter)
+    table = read_columns(path, begun, header, [name for name in only if name not in only[2:]], only)
+    return [table.column(name) for name in only]
+
+
+def places_in_csv(path: Path, fields, header, delimiter: str | None) -> tuple:
+    """The beginning, whether it is a header, and the columns f0, f1, ... that hold the fields.
+
+    They go by the names of the header; fields that are numbers are positions in a file without one.
+    """
     begun = beginning(path, delimiter)
     first = plain(begun.lines[0])
     positions = [str(j) for j in range(len(first))]
     if header == "auto":
         header = first == positions or not all(name.isdigit() for name in fields)
-    _refuse_unknown(path, fields, first if header else positions)
-    at = [(first if header else positions).index(name) for name in fields]
+    refuse_unknown(path, fields, first if header else positions)
     if len(begun.lines) <= header:
         raise ValueError(f"{path} has a line of names and no row")
-    only = [f"f{j}" for j in at]
-    table = read_columns(path, begun, header, [name for name in only if name not in only[2:]], only)
-    return [table.column(name) for name in only]
+    return begun, header, [f"f{(first if header else positions).index(name)}" for name in fields]
 
 
-def _refuse_unknown(path: Path, fields, found) -> None:
+def refuse_unknown(path: Path, fields, found) -> None:
     absent = [name for name in fields if name not in found]
     if absent:
         listed = ", ".join(shown(name) for name in found[:8]) + (", ..." if len(found) > 8 else "")

@@ -1,0 +1,326 @@
+"""Out of core: triples in files of any size to a completion in a folder, by blocks of columns.
+
+    triples --group--> blocks of entries --learn--> column space --solve_block--> blocks of coefficients
+
+It is the computation of `complete` on slices; there are no numerics here. Every finished block stays, so that a run
+that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ._arguments import as_choice, as_count, as_real, as_shape, is_auto
+from ._threads import InBackground, ahead
+from .block_files import (
+    fullest_columns,
+    read_block,
+    records,
+    remove_damaged,
+    remove_records,
+    unbroken,
+    write_entries,
+    write_solution,
+)
+from .block_learning import chosen_columns, learn_within, lesson_on_disk, read_lesson, write_lesson
+from .checkpoints import fingerprint, partial_folder, publish_json, read_json, working_folder
+from .column_space import ColumnSpace
+from .completion import Completion, checked_bounds, every_column_is_full, no_full_column
+from .cutting import Checker, cut
+from .files._kinds import memory_size
+from .files._read import checked_fields, paths_of
+from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, sorted_batches
+from .labels import Names, TripleFiles, numbered, recounted
+from .learn import Lesson
+from .observations import Observations, index_dtype
+from .solve import solve_columns
+from .stored import manifest_of, write_manifest
+
+_MEMORY_SHARE = 0.6  # of the machine, unless told
+_LEAST_MEMORY = 500_000_000
+_BLOCK_ENTRIES = 1 << 22  # of a block; about 100 bytes for each are needed, for several are on their way at a time
+_SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is less memory
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is asked for."""
+
+    given: TripleFiles
+    duplicates: str
+    settings: dict
+    bounds: tuple[float, float] | None
+    memory: int
+    block_entries: int
+    progress: Callable
+
+    def identity(self) -> dict:
+        """What decides the numbers and where they are cut."""
+        given = self.given
+        return {
+            "input": [fingerprint(path) for path in given.paths],
+            "reading": [given.fields, given.shape, given.header, given.delimiter, self.duplicates],
+            "settings": {**self.settings, "bounds": self.bounds},
+            "size of blocks": self.block_entries,
+        }
+
+
+def complete_triples(
+    paths,
+    out,
+    *,
+    row: str | None = None,
+    column: str | None = None,
+    value: str | None = None,
+    header="auto",
+    delimiter: str | None = None,
+    shape: tuple[int, int] | None = None,
+    duplicates: str = "error",
+    transpose: bool = False,
+    rank="auto",
+    center="auto",
+    shrinkage="auto",
+    bounds=None,
+    random_state: int | None = None,
+    memory_limit: float | None = None,
+    block_entries: int | None = None,
+    resume: bool = False,
+    progress: Callable | None = None,
+) -> Completion:
+    """Complete a matrix given by triples in files that need not fit into memory, into a folder.
+
+    The triples may come in any order. They are grouped by columns on the disk; the column space is learned from the
+    columns that turn out to be full, settings that are "auto" also from a sample of the others; and blocks of columns
+    are solved and written one after the other.
+
+    Parameters
+    ----------
+    paths : path or several of them
+        Parquet or csv files with the columns row, column and value, or a folder of such files.
+    out : path
+        The folder to write. While the run lasts it is called OUT.partial.
+    row, column, value, header, delimiter, shape, duplicates, transpose
+        As in `colonnade.read`.
+    rank, center, shrinkage, bounds
+        As in `complete`.
+    random_state : int, optional
+        For which columns are asked about the settings.
+    memory_limit : float, optional
+        Bytes, at least 5e8; 60 % of the machine's unless told.
+    block_entries : int, optional
+        Entries after which a block ends. It changes how the result is cut into files, and no number in it.
+    resume : bool
+        Continue a run of the same input and settings that was interrupted. The result is the same bytes.
+    progress : function, optional
+        Called as ``progress(stage, done, total)`` now and then.
+
+    Returns
+    -------
+    Completion
+        Whose arrays stay in the folder and are read when they are needed.
+    """
+    fields = checked_fields(row, column, value) or ("row", "column", "value")
+    if as_choice("transpose", transpose, (True, False)):
+        fields = fields[1], fields[0], fields[2]
+    shape = None if shape is None else as_shape(shape)
+    if transpose and shape is not None:
+        shape = shape[1], shape[0]
+    as_choice("duplicates", duplicates, ("error", "mean", "last"))
+    out = Path(out)
+    memory = checked_memory(memory_limit)
+    run = _Run(
+        TripleFiles(tuple(paths_of(paths)), fields, shape, header, delimiter),
+        duplicates,
+        _checked_settings(rank, center, shrinkage, random_state),
+        checked_bounds(bounds),
+        memory,
+        _block_entries(block_entries, memory, partial_folder(out) if resume else None),
+        progress or (lambda stage, done, total: None),
+    )
+    identity = run.identity()
+    if not (resume and _is_complete(out, identity)):
+        with working_folder(out, identity, resume=resume) as folder:
+            _work(run, folder, identity)
+    return Completion.load(out)
+
+
+def solve_block(space: ColumnSpace, penalty, entries: Observations, *, n_threads: int | None = None):
+    """Coefficients and status of some columns, of which `entries` are the observations.
+
+    The bytes depend neither on which other columns are in the block nor on the number of threads.
+
+    Returns
+    -------
+    coefficients : array of shape (columns, r)
+    status : int8 array of shape (columns,)
+    """
+    coefficients, status = solve_columns(space, entries, penalty=penalty, n_threads=n_threads)
+    return np.ascontiguousarray(coefficients.T), status
+
+
+def checked_memory(limit) -> int:
+    """Bytes that may be used."""
+    if limit is None:
+        size = memory_size()
+        return int(_MEMORY_SHARE * size) if np.isfinite(size) else 8_000_000_000
+    return int(as_real("memory_limit", limit, _LEAST_MEMORY))
+
+
+def _block_entries(asked, memory: int, folder: Path | None) -> int:
+    if asked is not None:
+        return as_count("block_entries", asked, 1)
+    if folder is not None and (folder / "run.json").exists():  # blocks stay as they were begun
+        return read_json(folder / "run.json").get("size of blocks")
+    return _BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
+
+
+def _checked_settings(rank, center, shrinkage, random_state) -> dict:
+    return {
+        "rank": rank if is_auto(rank) else as_count("rank", rank, 1),
+        "center": as_choice("center", center, (True, False, "auto")),
+        "shrinkage": shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0),
+        "random_state": None if random_state is None else as_count("random_state", random_state, 0),
+    }
+
+
+def _is_complete(out: Path, identity: dict) -> bool:
+    """Whether a run like this one has ended already."""
+    facts = manifest_of(out)
+    return facts is not None and facts["run"] == json.loads(json.dumps(identity))
+
+
+def _work(run: _Run, folder: Path, identity: dict) -> None:
+    """Everything between an empty or half-filled folder and a complete one."""
+    if manifest_of(folder) is None:
+        remove_damaged(folder)
+        triples, names, entries = _grouped(run, folder)
+        _refuse_changed(run, identity)
+        facts = _learned(run, folder, triples, entries)
+        lesson = read_lesson(folder, facts)
+        _solve(run, folder, triples.shape[0], entries, lesson)
+        names = names.rows, names.columns
+        write_manifest(folder, triples.shape, triples.dtype, names, facts, lesson.space.rank, run.bounds, identity)
+    for left in (folder / "sorting", folder / "discarded"):
+        shutil.rmtree(left, ignore_errors=True)
+    for left in ("triples.parquet", "text.parquet", "copied.json", "labels.json", "space.json"):
+        (folder / left).unlink(missing_ok=True)
+    remove_records(folder)
+
+
+def _refuse_changed(run: _Run, identity: dict) -> None:
+    for path, before in zip(run.given.paths, identity["input"]):
+        if fingerprint(path) != before:
+            raise ValueError(f"{path} has changed while it was read; start again when it is finished")
+
+
+def _grouped(run: _Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
+    """The blocks of entries, and the labels that they were cut by."""
+    memory, marker = run.memory // 2, folder / "labels.json"
+    triples, names = numbered(run.given, folder, memory)
+    triples = replace(triples, keep_order=run.duplicates != "error")
+    if marker.exists():
+        triples, names = recounted(triples, names, folder, memory)
+    entries = _group(run, folder, triples, names)
+    if run.given.shape is None and not marker.exists():
+        suspicious = not any(record["full"] for record in entries) or any(record["empty"] for record in entries)
+        again, listed = recounted(triples, names, folder, memory) if suspicious else (triples, names)
+        if again.shape != triples.shape:  # some labels do not occur, so that rows and columns have other positions
+            _discard_blocks(folder)
+            publish_json(marker, {})
+            return again, listed, _group(run, folder, again, listed)
+    return triples, names, entries
+
+
+def _discard_blocks(folder: Path) -> None:
+    """In one step."""
+    shutil.rmtree(folder / "discarded", ignore_errors=True)
+    os.replace(folder / "blocks", folder / "discarded")
+    shutil.rmtree(folder / "discarded", ignore_errors=True)
+
+
+def _group(run: _Run, folder: Path, triples: Triples, names: Names) -> list[dict]:
+    """Write the blocks of entries that are not there yet; the records of all."""
+    done = unbroken(records(folder, "entries"))
+    first = done[-1]["stop"] if done else 0
+    if first < triples.shape[1] and may_be_ordered(triples):
+        try:
+            _write_blocks(run, folder, triples, names, len(done), first, batches_as_they_are(triples, first))
+            return records(folder, "entries")
+        except NotOrdered:
+            _discard_blocks(folder)
+            done, first = [], 0
+    if first < triples.shape[1]:
+        run.progress("sorting", 0, triples.n_lines)
+        connected = []
+        batches = sorted_batches(triples, first, run.memory // 2, folder / "sorting", connected.append)
+        stop = partial(interrupt, connected)
+        _write_blocks(run, folder, triples, names, len(done), first, batches, stop)
+    return records(folder, "entries")
+
+
+def _write_blocks(run: _Run, folder, triples: Triples, names: Names, k: int, first: int, batches, stop=lambda: None):
+    (folder / "blocks").mkdir(exist_ok=True)
+    checker = Checker(run.duplicates, (names.rows, names.columns))
+    m, done = triples.shape[0], 0
+    with closing(ahead(batches, stop=stop)) as read, InBackground() as writers:
+        for lo, hi, entries in cut(read, triples.shape, first, run.block_entries):
+            block = checker.block(lo, hi, entries, index_dtype(m), triples.dtype)
+            if block is not None:
+                writers.call(write_entries, folder, k, block, m)
+            k, done = k + 1, done + entries.values.size
+            run.progress("grouping", done, triples.n_lines)
+    checker.refuse_faults()
+
+
+def _learned(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> dict:
+    """The record of the lesson, which is written if it is not there yet."""
+    facts = lesson_on_disk(folder)
+    if facts is None:
+        run.progress("learning", 0, 1)
+        write_lesson(folder, _lesson(run, folder, triples, entries))
+        facts = lesson_on_disk(folder)
+        run.progress("learning", 1, 1)
+    return facts
+
+
+def _lesson(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> Lesson:
+    (m, n), d = triples.shape, sum(record["full"] for record in entries)
+    if d == 0:
+        raise ValueError(no_full_column(m, fullest_columns(folder, entries)))
+    rank = run.settings["rank"]
+    if d == n and is_auto(rank):
+        return every_column_is_full(m, triples.dtype)
+    if not is_auto(rank):
+        as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
+    chosen = chosen_columns(folder, entries, m, run.memory)
+    lesson = learn_within(chosen, run.memory, **run.settings)
+    used = chosen.full_columns.size
+    if used < d:
+        words = {"column space": f"from {used:,} of {d:,} full columns, as many as the memory limit allows"}
+        lesson = replace(lesson, choices={**lesson.choices, **words})
+    return lesson
+
+
+def _solve(run: _Run, folder: Path, m: int, entries: list[dict], lesson: Lesson) -> None:
+    """Write the solutions that are not there yet."""
+    solved = records(folder, "solution")
+    todo = [k for k in range(len(entries)) if k >= len(solved) or solved[k] is None]
+
+    def read() -> Iterator:
+        for k in todo:
+            yield k, read_block(folder, k, entries[k])
+
+    with closing(ahead(read(), depth=1)) as blocks, InBackground() as writers:
+        for k, block in blocks:
+            coefficients, status = solve_block(lesson.space, lesson.penalty, block.observations(m))
+            writers.call(write_solution, folder, k, coefficients, status)
+            run.progress("solving", block.stop, entries[-1]["stop"])

@@ -1,0 +1,211 @@
+"""A completion that stays on the disk: blocks of columns in files, read when they are asked for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from .block_files import read_block, read_solution, records
+from .block_learning import read_lesson
+from .certificates import certify
+from .checkpoints import publish, publish_json
+from .completion import Completion
+from .files._kinds import memory_size
+from .intervals import calibrate
+from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
+from .observations import Observations, pointers_of
+
+BLOCK_FORMAT = "colonnade completion in blocks 1"
+_OPEN_BLOCKS = 4
+_ASKED_COLUMNS = 2_000  # of the calibration of intervals
+
+
+class StoredCompletion(Completion):
+    """A completion in a folder, of which only some blocks are in memory at a time.
+
+    It does what a `Completion` does. The checksum of a block is compared when it is first read. `observations`,
+    `coefficients` and `status` are those of all columns, read when first asked for, and must fit into memory; the
+    methods do without the first two.
+
+    Attributes
+    ----------
+    n_blocks : int
+    starts : int64 array of shape (n_blocks + 1,)
+        Block k has the columns from ``starts[k]`` to the one before ``starts[k + 1]``.
+    """
+
+    def __init__(self, folder: Path, facts: dict):
+        size = 8.0 * facts["shape"][0] * facts["rank"]
+        lesson = read_lesson(folder, facts["space"], mapped=True, verify=size < memory_size())
+        bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
+        starts = np.array([block["first"] for block in facts["blocks"]] + [facts["shape"][1]], np.int64)
+        values = {
+            "space": lesson.space,
+            "noise_variance": lesson.noise_variance,
+            "bounds": bounds,
+            "choices": lesson.choices,
+            "by_columns": True,
+            "starts": starts,
+            "_folder": folder,
+            "_facts": facts,
+            "_open": OrderedDict(),
+        }
+        self.__dict__.update(values)  # the class is frozen
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return tuple(self._facts["shape"])
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self._facts["dtype"])
+
+    @property
+    def n_blocks(self) -> int:
+        return self.starts.size - 1
+
+    def block(self, k: int) -> Completion:
+        """The completion of the columns of block k alone."""
+        if k not in self._open:
+            self._open[k] = self._read(k)
+            if len(self._open) > _OPEN_BLOCKS:
+                self._open.popitem(last=False)
+        self._open.move_to_end(k)
+        return self._open[k]
+
+    def _read(self, k: int) -> Completion:
+        record = self._facts["blocks"][k]
+        try:
+            entries = read_block(self._folder, k, record, verify=True).observations(self.shape[0])
+            coefficients, status = read_solution(self._folder, k, record, verify=True)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self._folder} is damaged: {error}; compute it again") from error
+        return Completion(
+            entries, self.space, coefficients.T, status, self.noise_variance, self.bounds, self.choices, True
+        )
+
+    @cached_property
+    def status(self) -> np.ndarray:
+        return np.concatenate([self.block(k).status for k in range(self.n_blocks)])
+
+    @cached_property
+    def coefficients(self) -> np.ndarray:
+        return np.concatenate([self.block(k).coefficients.T for k in range(self.n_blocks)]).T
+
+    @cached_property
+    def observations(self) -> Observations:
+        parts = [self.block(k).observations for k in range(self.n_blocks)]
+        return Observations(
+            self.shape,
+            pointers_of(np.concatenate([o.n_observed for o in parts])),
+            np.concatenate([o.rows for o in parts]),
+            np.concatenate([o.values for o in parts]),
+            None,
+            np.concatenate([o.full_columns + first for o, first in zip(parts, self.starts)]),
+            **self.names,
+        )
+
+    @cached_property
+    def names(self) -> dict:
+        """Row names and column names, as keywords of `Observations`; none if they have none."""
+        return read_names(self._folder, self._facts)
+
+    def certificates(self) -> np.recarray:
+        tables = [certify(self.block(k)) for k in range(self.n_blocks)]
+        for table, first in zip(tables, self.starts):
+            table.column += first
+        return np.concatenate(tables).view(np.recarray)
+
+    def _by_blocks(self, columns):
+        """The blocks that have some of these columns: which of them, and the block."""
+        owner = np.searchsorted(self.starts, columns, side="right") - 1
+        for k in np.unique(owner):
+            at = np.flatnonzero(owner == k)
+            yield at, columns[at] - self.starts[k], self.block(k)
+
+    def _fill(self, target, which) -> None:
+        for at, columns, block in self._by_blocks(which):
+            part = np.empty((target.shape[0], at.size), target.dtype, order="F")
+            block._fill(part, columns)
+            target[:, at] = part
+
+    def _entries(self, rows, columns) -> np.ndarray:
+        result = np.empty(rows.size, self.dtype)
+        for at, here, block in self._by_blocks(columns):
+            result[at] = block._entries(rows[at], here)
+        return result
+
+    def _deviations(self, rows, columns) -> np.ndarray:
+        result = np.empty(rows.size)
+        for at, here, block in self._by_blocks(columns):
+            result[at] = block._deviations(rows[at], here)
+        return result
+
+    @cached_property
+    def _calibration(self):
+        return calibrate(self.some_columns(_ASKED_COLUMNS))
+
+    def some_columns(self, count: int) -> Completion:
+        """The completion of some partial columns that intervals can be calibrated on, evenly chosen."""
+        parts, usable = [], np.cumsum([0] + [block["usable"] for block in self._facts["blocks"]])
+        ranks = np.linspace(0, usable[-1] - 1, min(count, usable[-1])).astype(np.int64)
+        for k in range(self.n_blocks):
+            here = ranks[(ranks >= usable[k]) & (ranks < usable[k + 1])] - usable[k]
+            if here.size:
+                block = self.block(k)
+                counts = block.observations.n_observed
+                columns = np.flatnonzero((counts >= 2) & (counts < self.shape[0]))[here]
+                parts.append((block.observations.take(columns), block.coefficients[:, columns], block.status[columns]))
+        return self._joined(parts)
+
+    def _joined(self, parts) -> Completion:
+        observations, coefficients, status = zip(*parts) if parts else ((), (), ())
+        none = np.zeros(0, np.int64)
+        joined = Observations(
+            (self.shape[0], sum(o.shape[1] for o in observations)),
+            pointers_of(np.concatenate([none, *(o.n_observed for o in observations)])),
+            np.concatenate([none.astype(np.int32), *(o.rows for o in observations)]),
+            np.concatenate([none.astype(self.dtype), *(o.values for o in observations)]),
+            None,
+            none,
+        )
+        Z = np.concatenate([np.zeros((self.rank, 0)), *coefficients], axis=1)
+        codes = np.concatenate([none.astype(np.int8), *status])
+        return Completion(joined, self.space, Z, codes, self.noise_variance, self.bounds, self.choices)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; in {self.n_blocks:,} blocks on the disk>"
+
+
+def write_manifest(folder: Path, shape, dtype, names, lesson_facts: dict, rank: int, bounds, run: dict) -> None:
+    """The facts of a completion all of whose blocks are there: from now on the folder can be loaded."""
+    entries, solutions = records(folder, "entries"), records(folder, "solution")
+    blocks = [{**entry, "sha256": {**entry["sha256"], **solved["sha256"]}} for entry, solved in zip(entries, solutions)]
+    written = names_as_json(*names)
+    if written is not None:
+        publish(folder / NAMES, written)
+    facts = {
+        "format": BLOCK_FORMAT,
+        "shape": list(shape),
+        "dtype": np.dtype(dtype).str,
+        "rank": rank,
+        "bounds": None if bounds is None else [repr(b) for b in bounds],
+        "space": lesson_facts,
+        "sha256_of_names": checksum_of_names(written),
+        "blocks": blocks,
+        "run": run,
+    }
+    publish_json(folder / FACTS, sealed(facts))
+
+
+def manifest_of(folder: Path) -> dict | None:
+    """The facts of a completion in blocks; None if there is none."""
+    try:
+        facts = read_facts(folder)
+    except (OSError, ValueError):
+        return None
+    return facts if facts.get("format") == BLOCK_FORMAT else None
