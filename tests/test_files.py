@@ -1,5 +1,6 @@
 """Reading: every kind of file gives the observations that are in it, with names, or a clear refusal."""
 
+import contextlib
 import io
 import os
 import pickle
@@ -389,6 +390,38 @@ def test_bad_files_are_refused_before_anything_is_allocated(tmp_path, name, cont
     assert tracemalloc.get_traced_memory()[1] < 20e6
     tracemalloc.stop()
     assert str(tmp_path / name) in str(failure.value) and "\n" not in str(failure.value)
+
+
+def test_random_damage_is_refused_or_harmless(rng, tmp_path):
+    """Cut, changed, longer or shorter: a clear refusal or some table, nothing else."""
+    known = hide(rng, rng.standard_normal((6, 10)), 3, 2)[0]
+    i, j, x = shuffled(known, rng)
+    frame = pd.DataFrame(known, index=list("abcdef"), columns=[f"c{k}" for k in range(10)])
+    np.save(tmp_path / "m.npy", known)
+    np.savez_compressed(tmp_path / "m.npz", X=known)
+    sparse.save_npz(tmp_path / "s.npz", sparse.csc_array((x, (i, j)), shape=known.shape))
+    frame.to_csv(tmp_path / "t.csv")
+    frame.to_parquet(tmp_path / "t.parquet")
+    pd.DataFrame({"row": i, "column": j, "value": x}).to_parquet(tmp_path / "l.parquet")
+    zarr.create_array(tmp_path / "m.zarr", data=known, fill_value=np.nan)
+    for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+        whole, target = path.read_bytes(), tmp_path / path.relative_to(tmp_path).parts[0]
+        for k in range(12):
+            at, size = rng.integers(len(whole)), rng.integers(1, 20)
+            put = rng.bytes(size if k % 4 else 0)
+            path.write_bytes(whole[:at] + put + (whole[at + (0, size, 1, 0)[k % 4] :] if k % 4 else b""))
+            with contextlib.suppress(ValueError, TypeError, MemoryError):
+                co.read(target)
+        path.write_bytes(whole)
+
+
+def test_names_with_dots_and_names_given_twice_in_parquet(tmp_path):
+    pq.write_table(pa.table({"a.row": [0, 1], "a.column": [0, 0], "v.x": [1.0, 2.0]}), tmp_path / "t.parquet")
+    o = co.read(tmp_path / "t.parquet", row="a.row", column="a.column", value="v.x")
+    assert o.values.tolist() == [1.0, 2.0]
+    twice = pa.table([[1.0, 2.0], [3.0, None]], names=["x", "x"])
+    pq.write_table(twice, tmp_path / "w.parquet")
+    same(co.read(tmp_path / "w.parquet"), np.array([[1, 3], [2, np.nan]]), None, ["x", "x"])
 
 
 def test_a_compressed_bomb_and_a_header_beyond_memory_are_refused(tmp_path, monkeypatch):

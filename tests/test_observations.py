@@ -184,3 +184,13 @@ def test_transposed_is_the_transposed_matrix(rng):
     back = co.Observations.from_dense(known.T, weights=weights.T)
     assert same(there.transposed(), back) and back.full_columns.tolist() == [4]
     assert same(there.transposed().transposed(), there)
+
+
+def test_triplets_of_a_matrix_with_more_places_than_a_number_can_count(rng):
+    known, seen = hide(rng, rng.standard_normal((7, 9)), 2, 3)
+    i, j = np.nonzero(seen)
+    order = rng.permutation(i.size)
+    i, j = i[order], j[order]
+    small = co.Observations.from_triplets(i, j, known[i, j], known.shape)
+    huge = co.Observations.from_triplets(i * 10**12, j, known[i, j], (10**13, 2 * 10**6))
+    assert (huge.values == small.values).all() and (huge.rows == small.rows.astype(np.int64) * 10**12).all()

@@ -147,7 +147,7 @@ class Observations:
             seen = ~np.isnan(values)
             rows, columns, values = rows[seen], columns[seen], values[seen]
             weights = weights[seen] if weights is not None else None
-        order = np.lexsort((rows, columns))  # stable: equal places stay in the order given
+        order = _order(rows, columns, m, n)
         rows, columns, values = rows[order], columns[order], values[order]
         weights = weights[order] if weights is not None else None
         first = np.ones(rows.size, bool)
@@ -321,6 +321,13 @@ def _refuse_infinite(values, indptr, rows, names=(None, None)) -> None:
             f"the entry at {place_of(rows[at], column, names)} is {values[at]} ({int(bad.sum()):,} infinite in all);"
             " use NaN for what is not known"
         )
+
+
+def _order(rows, columns, m, n) -> np.ndarray:
+    """By columns, then by rows; stable: equal places stay in the order given."""
+    if m * n < 2**62:  # one key sorts in less than half the time
+        return np.argsort(columns * m + rows, kind="stable")
+    return np.lexsort((rows, columns))
 
 
 def merge_duplicates(rows, columns, values, weights, first, duplicates, names=(None, None)):

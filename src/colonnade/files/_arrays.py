@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import zipfile
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
@@ -34,7 +36,9 @@ def read_npz(path: Path, key: str | None) -> Observations:
             names, name_keys = _names(arrays, headers, headers[key][0])
             form = FileForm("npz", key=key, name_keys=name_keys)
             return Observations.from_dense(arrays[key], **names, origin=form)
-    except _DAMAGE as error:
+    except (*_DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place before the beginning of the file
+            raise
         raise ValueError(f"{path} is damaged or not an npz file: {one_line(error)}") from error
 
 
@@ -46,7 +50,7 @@ def _check_header(stream, size: int, name: str) -> tuple[tuple[int, ...], np.dty
         if version not in readers:
             raise ValueError(f"its version {version[0]}.{version[1]} is for arrays with fields")
         shape, _, dtype = readers[version](stream)
-    except ValueError as error:
+    except (ValueError, SyntaxError, TokenError) as error:
         raise ValueError(f"{name} is damaged or not an npy array: {one_line(error)}") from error
     if dtype.hasobject:
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded: save plain numbers")

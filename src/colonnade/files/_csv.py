@@ -164,12 +164,23 @@ def read_columns(path: Path, begun: Beginning, header: bool, text=(), only=None)
     try:
         return _parsed(*arguments)
     except pyarrow.ArrowInvalid as error:
-        if "conversion error to double" in str(error):
-            titles = begun.lines[0] if header else None
-            raise ValueError(_wrong_cells(path, arguments, titles, text) or str(error)) from None
-        if "UTF8" in str(error):
-            raise ValueError(f"{path} is not text in UTF-8: save it as such") from None
-        raise ValueError(f"{path} cannot be read as a table: {one_line(error)}") from None
+        titles = begun.lines[0] if header else None
+        raise ValueError(_refusal(error, arguments, titles, text)) from None
+
+
+def _refusal(error, arguments, titles, text) -> str:
+    """Why a table cannot be read."""
+    import pyarrow
+
+    path = arguments[0]
+    if "conversion error to double" in str(error):
+        try:
+            return _wrong_cells(path, arguments, titles, text) or f"{path}: {one_line(error)}"
+        except pyarrow.ArrowInvalid as another:
+            error = another
+    if "UTF8" in str(error):
+        return f"{path} is not text in UTF-8: save it as such"
+    return f"{path} cannot be read as a table: {one_line(error)}"
 
 
 def _parsed(path: Path, start: int, delimiter: str, types: dict, only, block: int = _BLOCK):

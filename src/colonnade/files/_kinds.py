@@ -185,6 +185,9 @@ def one_line(error: BaseException) -> str:
 
 def needed_module(name: str, extra: str):
     """A library of an extra, or a message which extra that is."""
+    if name == "pyarrow":  # it imports pandas later, where an interrupt would be swallowed
+        with suppress(ImportError):
+            import_module("pandas")
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -65,7 +65,10 @@ def read(
     as_choice("transpose", transpose, (True, False))
     shape = None if shape is None else as_shape(shape)
     fields = checked_fields(row, column, value)
-    observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates)
+    try:
+        observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} holds names that are not text in UTF-8: {error}") from error
     if transpose:
         form = replace(observations.origin, transposed=True)
         observations = replace(observations.transposed(), origin=form)
