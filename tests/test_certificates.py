@@ -100,5 +100,6 @@ def test_the_table_becomes_a_data_frame(rng):
 
     known, _ = hide(rng, rng.standard_normal((10, 8)), 3, 5)
     frame = pd.DataFrame(co.complete(known, rank=2).certificates())
-    fields = ["column", "n_observed", "smallest_eigenvalue", "condition", "residual", "verdict"]
+    fields = ["column", "n_observed", "smallest_eigenvalue", "condition", "residual"]
+    fields += ["uncertainty", "more_entries", "verdict"]
     assert list(frame.columns) == fields and len(frame) == 8

@@ -28,6 +28,7 @@ FEW_DIRECTIONS, SAFE_PIVOT = 24, 0.3  # with so few directions, pivots above tha
 WELL_CONDITIONED = 4.0  # up to this estimate of the condition squaring costs nothing worth mending
 LEAST_ROOT = 1e-5  # of a pivot beside the largest, for which a correction is tried
 MENDED = 1e-8  # a correction of more than this share of the answer: solve by QR
+MENDED_DUAL = 1e-6  # likewise for the dual system, whose solution is smoothed before it counts
 LARGE = 1e290  # entries beyond this may overflow and are solved by QR, which scales them
 PROJECTED_ROWS = 1024  # of a full column that are summed by themselves
 ROWS_AHEAD = 6  # of the gather that are asked for before their use
@@ -313,6 +314,30 @@ def _correct(X, s, R, T, stride, penalty, r, column, z, step):
     return moved <= MENDED * MENDED * size
 
 
+@_compiled(any_order=True, **_inner)
+def _correct_dual(X, r, R, T, stride, diagonal, s, x, a, fitted, step):
+    """Add the correction (R'R)^-1 (x - diagonal a - X'X a) to a; False if it is too large to be one."""
+    for q in range(r):
+        fitted[q] = 0.0
+        for k in range(s):
+            fitted[q] += X[q, k] * a[k]
+    for k in range(s):
+        step[k] = x[k] - diagonal[k] * a[k]
+    for q in range(r):
+        for k in range(s):
+            step[k] -= X[q, k] * fitted[q]
+    _forward(R, T, s, step)
+    for k in range(s):
+        R[k, stride - 1] = step[k]
+    _substitute(R, T, stride, s, stride - 1, step)
+    moved = size = 0.0
+    for k in range(s):
+        moved += step[k] * step[k]
+        size += a[k] * a[k]
+        a[k] += step[k]
+    return moved <= MENDED_DUAL * MENDED_DUAL * size
+
+
 @_compiled(**_inner)
 def _solve_dual(
     U,
@@ -344,17 +369,19 @@ def _solve_dual(
         for q in range(r):
             X[q, k] = U[rows[lo + k], q] / np.sqrt(penalty[q] / top)
     sound = _factor(X, r, R, T, stride, diagonal, s, _padded(s), SMALL_PIVOT)
-    x = np.empty(s)
+    usable = sound or _can_be_corrected(T, s, 0.0)
+    x, y, fitted = np.empty(s), np.empty(s), np.empty(r)
     for g in range(first, first + size):
         column = members[g]
         at = indptr[column]
         for k in range(s):
             x[k] = np.float64(values[at + k]) - (np.float64(center[rows[lo + k]]) if center.size else 0.0)
-        _forward(R, T, s, x)
+            y[k] = x[k]
+        _forward(R, T, s, y)
         for k in range(s):
-            R[k, stride - 1] = x[k]
-        finite = _substitute(R, T, stride, s, stride - 1, z)
-        if not (sound and finite):
+            R[k, stride - 1] = y[k]
+        good = usable and _substitute(R, T, stride, s, stride - 1, z)
+        if not good or not (sound or _correct_dual(X, r, R, T, stride, diagonal, s, x, z, fitted, y)):
             _solve_stably(
                 U, center, indptr, rows, values, weights, top, penalty, 0.0, lo, s, PRIOR, z, Z, status, column
             )
@@ -507,6 +534,17 @@ def solve_groups(
                 Z,
                 status,
             )
+
+
+@_compiled(any_order=True)
+def residuals(U, Z, indptr, rows, values, result):
+    """result[k] = x - z_j' u_i for every entry k = (i, j), i from `rows`; U is m x r, Z is n x r."""
+    for j in range(indptr.size - 1):
+        for k in range(indptr[j], indptr[j + 1]):
+            i, fitted = rows[k], 0.0
+            for q in range(Z.shape[1]):
+                fitted += Z[j, q] * U[i, q]
+            result[k] = values[k] - fitted
 
 
 @_compiled()

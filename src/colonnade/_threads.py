@@ -9,6 +9,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds
+
+
+def one_blas_thread():
+    """A context in which BLAS does not start threads: for many small problems, or where the threads are ours."""
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def default_threads() -> int:

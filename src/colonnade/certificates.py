@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ._arguments import shown
 from .solve import Status
 
 _BLOCK_CELLS = 4_000_000
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
 OFF = 5.0  # a residual this many times the noise is not noise
 POOR = 0.5  # a residual of this share of the entries themselves explains little
+DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
+SETTLED = 0.1  # of it still open: the entries have decided
 
 _VERDICTS = {
     Status.FULL: "observed in full",
@@ -36,11 +39,16 @@ def certify(completion) -> np.recarray:
             Lemma 2 of the paper promises at least 1/2 for enough rows
         condition : largest over smallest singular value of sqrt(W) U_O
         residual : sqrt(sum of squared residuals / degrees of freedom) at the observed rows; NaN with none to spare
-        verdict : "recovered", to rounding or to the noise that the full columns show; "approximate" where there is a
-            residual and the full columns cannot tell their noise; "weakly determined" where noise may grow more than
-            tenfold; "unchecked" where no entry is left to test the fit; "poor fit" where the residual is half of the
-            entries or more; "off the column space" where it is far above the noise of the full columns; or what the
-            status says
+        uncertainty : standard deviation of the fit about the column's part in the space, root mean square over all
+            rows; NaN where the noise is not known
+        more_entries : how many more entries of the column would help: 0 where it is recovered, all that are missing
+            where only measuring it in full would
+        verdict : "recovered", to rounding or to the noise, or with an uncertainty below the noise of a single entry or
+            a tenth of the prior's spread; "approximate" in between, or where there is a residual and the full columns
+            cannot tell their noise; "weakly determined" where noise may grow more than tenfold, or the prior dominates:
+            over half of its spread is still open; "unchecked" where no entry is left to test the fit; "poor fit" where
+            the residual is half of the entries or more; "off the column space" where it is far above the noise: the
+            full columns do not explain the column; or what the status says
     """
     n = completion.shape[1]
     kinds = [
@@ -49,12 +57,14 @@ def certify(completion) -> np.recarray:
         ("smallest_eigenvalue", np.float64),
         ("condition", np.float64),
         ("residual", np.float64),
+        ("uncertainty", np.float64),
+        ("more_entries", np.int64),
         ("verdict", "U20"),
     ]
     table = np.recarray(n, dtype=kinds)
     table.column = np.arange(n)
     table.n_observed = completion.observations.n_observed
-    for field in ("smallest_eigenvalue", "condition", "residual"):
+    for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
         table[field] = np.nan
     sizes = np.zeros(n)  # root mean square of the observed entries, against which rounding is judged
     with threadpool_limits(1, user_api="blas"):  # many small matrices: threads would only wait for each other
@@ -64,6 +74,7 @@ def certify(completion) -> np.recarray:
             for lo in range(0, alike.size, step):
                 _measure(completion, alike[lo : lo + step], int(count), table, sizes)
     table.verdict = _verdicts(completion, table, sizes)
+    table.more_entries = _more_entries(completion, table)
     return table
 
 
@@ -92,6 +103,7 @@ def _measure(completion, columns, s, table, sizes) -> None:
         table.residual[columns[free]] = unit[free] * np.sqrt(relative[free] * s / freedom[free])
     if 0 < r <= s:
         table.smallest_eigenvalue[columns], table.condition[columns] = _spectrum(U, share, m)
+    table.uncertainty[columns] = _uncertainty(completion, U, weights, table.smallest_eigenvalue[columns])
 
 
 def _spent(U, weights, penalty) -> np.ndarray:
@@ -103,6 +115,29 @@ def _spent(U, weights, penalty) -> np.ndarray:
     small = np.matmul(B, B.transpose(0, 2, 1)) if s < r else np.matmul(B.transpose(0, 2, 1), B)
     values = np.maximum(np.linalg.eigvalsh(small), 0)
     return (values / (1 + values)).sum(axis=1)
+
+
+def _uncertainty(completion, U, weights, smallest) -> np.ndarray:
+    """Root of tr(t (U_O' W U_O + Lambda)^-1) / m, what the entries leave open of a column's part in the space."""
+    (k, s, r), m, t = U.shape, completion.shape[0], completion.noise_variance
+    if r == 0:
+        return np.full(k, 0.0)
+    if t:
+        v = completion.space.variances
+        B = np.sqrt(weights / t)[:, :, None] * U * np.sqrt(v)
+        if s < r:
+            L = np.linalg.cholesky(np.eye(s) + np.matmul(B, B.transpose(0, 2, 1)))
+            open_part = v.sum() - (np.linalg.solve(L, B) ** 2).sum(axis=1) @ v
+        else:
+            left = np.linalg.inv(np.eye(r) + np.matmul(B.transpose(0, 2, 1), B))
+            open_part = np.einsum("kqq->kq", left) @ v
+        return np.sqrt(np.maximum(open_part, 0) / m)
+    result, able = np.full(k, np.nan), smallest > 1e-12
+    if able.any() and np.isfinite(completion.noise_std):
+        B = np.sqrt(weights[able])[:, :, None] * U[able]
+        spread = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B))
+        result[able] = completion.noise_std * np.sqrt(np.maximum(np.einsum("kqq->k", spread), 0) / m)
+    return result
 
 
 def _spectrum(U, share, m):
@@ -132,11 +167,69 @@ def _verdicts(completion, table, sizes) -> np.ndarray:
             unexplained = np.zeros(solved.size, bool)
             verdict[solved & (residual > rounding)] = "approximate"
         poor = solved & (residual > POOR * sizes + rounding)
-        verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
+        if completion.noise_variance:
+            spread = np.sqrt(completion.space.variances.sum() / completion.shape[0])
+            settled = table.uncertainty <= max(noise, SETTLED * spread)
+            verdict[solved] = np.where(settled, "recovered", "approximate")[solved]
+            verdict[solved & (table.uncertainty > DOMINATED * spread)] = "weakly determined"
+        else:
+            verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
     verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
     verdict[poor] = "poor fit"
     verdict[unexplained] = "off the column space"
     return verdict
+
+
+def _more_entries(completion, table) -> np.ndarray:
+    """The uncertainty falls as one over the root of the number of entries; a fit needs one more than the rank."""
+    m, r, s, verdict = completion.shape[0], completion.rank, table.n_observed, table.verdict
+    more = np.zeros(s.size, np.int64)
+    more[np.isin(verdict, ("no observation", "too few entries", "prior alone"))] = r + 1
+    more = np.maximum(more - np.where(more > 0, s, 0), 0)
+    more[verdict == "unchecked"] = 1
+    more[verdict == "not determined"] = max(1, r)
+    open_ones = np.isin(verdict, ("weakly determined", "approximate"))
+    if completion.noise_variance:
+        spread = np.sqrt(completion.space.variances.sum() / m)
+        goal = min(max(completion.noise_std, SETTLED * spread), DOMINATED * spread)
+        growth = np.minimum((table.uncertainty[open_ones] / goal) ** 2, m) if goal else m
+        more[open_ones] = np.ceil(np.maximum(s[open_ones] * (growth - 1), 1)).astype(np.int64)
+    else:
+        more[open_ones & (verdict == "weakly determined")] = np.maximum(s, r)[
+            open_ones & (verdict == "weakly determined")
+        ]
+    more[np.isin(verdict, ("off the column space", "poor fit"))] = m
+    return np.minimum(more, m - s)
+
+
+_REMEDIES = {
+    "approximate": "measure about {more:,} more entries of each to settle them",
+    "weakly determined": "measure about {more:,} more entries of each, for the prior or the noise decides now",
+    "unchecked": "measure one more entry of each, so that the fit can be tested",
+    "poor fit": "measure them in full, for the full columns explain little of them",
+    "off the column space": "measure them in full, for the full columns do not explain them",
+    "no observation": "measure at least {more:,} entries of each",
+    "prior alone": "measure entries of each; about {more:,} would determine them",
+    "prior decides": "measure more entries of each",
+    "too few entries": "measure at least {more:,} more entries of each, or lower the rank",
+    "not determined": "measure about {more:,} other entries of each, or lower the rank",
+    "overflow": "rescale the data",
+}
+
+
+def verdicts_in_words(completion, table) -> list[str]:
+    """The verdicts of `certify` with how many columns have each, which ones, and what would help: a line each."""
+    names = completion.observations.column_names
+    lines = []
+    for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
+        here = table[table.verdict == verdict]
+        line = f"{count:,} {'column' if count == 1 else 'columns'} {verdict}"
+        if verdict in _REMEDIES:
+            which = ", ".join(str(j) if names is None else shown(names[j]) for j in here.column[:3])
+            more = ", ..." if count > 3 else ""
+            line += f" ({which}{more}): {_REMEDIES[str(verdict)].format(more=int(np.median(here.more_entries)))}"
+        lines.append((-count, line))
+    return [line for _, line in sorted(lines)]
 
 
 def _rounding(completion, sizes) -> np.ndarray:

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 from scipy import linalg
-from threadpoolctl import threadpool_limits
 
 from ._arguments import as_choice, as_count, refuse_mask
-from ._threads import in_threads
+from ._threads import in_threads, one_blas_thread
 from .observations import Observations
 
 _TALL = 20_000  # rows from which A is factored by blocks of rows
@@ -79,7 +78,7 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     if found is None:
         found = _by_row_blocks(A, rank) if m >= _TALL and m >= 4 * d else _by_qr(A, rank)
     U, relative, left = found
-    U = _fix_signs(U).astype(A.dtype, copy=False)
+    U = fix_signs(U).astype(A.dtype, copy=False)
     freedom = (m - relative.size) * (A.n_independent - relative.size)
     with np.errstate(over="ignore"):
         singular_values = relative * A.unit
@@ -222,7 +221,7 @@ def _by_row_blocks(A: _FullColumns, rank):
     """QR of blocks of rows, then QR of the stacked factors; the blocks are factored twice rather than kept."""
     m, d = A.shape
     edges = _edges(m, max(_BLOCK_CELLS // d, 4 * d))
-    with threadpool_limits(1, user_api="blas"):  # the threads are ours
+    with one_blas_thread():  # the threads are ours
         factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), edges)
     Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
     W, values, left = _directions_of(R, A, rank)
@@ -235,7 +234,7 @@ def _by_row_blocks(A: _FullColumns, rank):
         padded[:d] = top
         U[lo:hi] = linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, W.shape[1]), overwrite_c=1)[0]
 
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         in_threads(fill, range(len(edges)))
     return U, values, left
 
@@ -291,7 +290,7 @@ def _orthonormal(matrix):
     return linalg.qr(matrix, mode="economic", check_finite=False)[0]
 
 
-def _fix_signs(U):
+def fix_signs(U):
     """Turn every vector so that its entry of largest size is positive."""
     if U.size == 0:
         return U

@@ -13,6 +13,7 @@ from .frames import frame_of
 from .intervals import calibrate, deviations
 from .learn import Lesson, learn, penalty_of
 from .observations import Observations, as_observations
+from .refine import refine_lesson
 from .sampling import observe
 from .solve import Status, solve_columns
 from .sources import as_source
@@ -43,6 +44,8 @@ class Completion:
     by_columns : bool
         Whether the coefficients of every column come from its own entries by the one equation, so that leaving an
         entry out has a closed form. Methods that fit all columns together say False, and have no intervals.
+    optimism : float
+        By how much errors of entries left out are larger than they seem, for a refinement has seen the entries; >= 1.
     """
 
     observations: Observations
@@ -53,6 +56,7 @@ class Completion:
     bounds: tuple[float, float] | None = None
     choices: dict = field(default_factory=dict)
     by_columns: bool = True
+    optimism: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,19 +133,43 @@ class Completion:
         were left out, so it holds for entries like those, on average over rows and columns.
         """
         level = as_real("level", level, 0, 1, "()")
-        if not self.by_columns:
-            method = self.choices.get("method", "this method")
-            raise ValueError(f"{method} has no intervals; complete(completion.observations) has them")
+        self._refuse_without_intervals()
         centers = self.entries(rows, columns)
         rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
         rows, columns = rows.ravel(), columns.ravel()
         calibration = self._calibration
-        half = self._deviations(rows, columns) * calibration.row_factors[rows] * calibration.half_width(level)
+        half = calibration.reach(rows, self._deviations(rows, columns)) * calibration.half_width(level)
         half = half.reshape(centers.shape)
         low, high = centers - half, centers + half
         self._keep_in_bounds(low)
         self._keep_in_bounds(high)
         return low.astype(centers.dtype, copy=False), high.astype(centers.dtype, copy=False)
+
+    def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The mean of every column over all m rows, with the ends of an interval; three arrays of shape (n,).
+
+        Parameters
+        ----------
+        level : float
+            The probability with which the interval holds the mean, on average over the columns.
+        unbiased : bool
+            Set the mean of the predictions right by the errors at the observed rows, which is unbiased whatever the
+            data are, if the rows of each column were drawn at random. False trusts the prior: better if it is right
+            or if the rows were chosen, but biased towards it.
+        """
+        from .means import column_means
+
+        level = as_real("level", level, 0, 1, "()")
+        self._refuse_without_intervals()
+        means = column_means(self, level, as_choice("unbiased", unbiased, (True, False)))
+        for values in means:
+            self._keep_in_bounds(values)
+        return means
+
+    def _refuse_without_intervals(self) -> None:
+        if not self.by_columns:
+            method = self.choices.get("method", "this method")
+            raise ValueError(f"{method} has no intervals; complete(completion.observations) has them")
 
     @cached_property
     def _calibration(self):
@@ -152,6 +180,12 @@ class Completion:
         from .certificates import certify
 
         return certify(self)
+
+    def summary(self) -> str:
+        """What was seen and filled, the choices that were made, and how far to trust the columns, in words."""
+        from .summary import in_words, summarise
+
+        return "\n".join(in_words(summarise(self)))
 
     def save(self, path, *, force: bool = False) -> None:
         """Write the completion into a new folder: arrays, names, facts and checksums, readable without pickle.
@@ -241,8 +275,9 @@ def complete(
     shrinkage : float or "auto"
         The variance of the noise: each direction is penalised by it over the direction's own variance. 0 is plain
         least squares.
-    refine : 0 or "auto"
-        No refinement.
+    refine : int or "auto"
+        So many sweeps over rows and columns, in which the partial columns improve what the full ones have taught;
+        "auto" makes those that predict hidden entries better, if any.
     bounds : (float, float), optional
         Keep predictions within them.
     random_state : None, int or numpy Generator
@@ -261,7 +296,7 @@ def complete(
     center = as_choice("center", center, (True, False, "auto"))
     shrinkage = shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0)
     if not is_auto(refine):
-        as_count("refine", refine, 0, 0)
+        refine = as_count("refine", refine, 0)
     bounds = checked_bounds(bounds)
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of (done, total); got {progress!r}")
@@ -270,8 +305,10 @@ def complete(
         lesson = every_column_is_full(m, observations.values.dtype)
     else:
         lesson = learn(observations, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
-    coefficients, status = solve_columns(lesson.space, observations, penalty=lesson.penalty, progress=progress)
-    return Completion(observations, lesson.space, coefficients, status, lesson.noise_variance, bounds, lesson.choices)
+    lesson, optimism = refine_lesson(observations, lesson, refine, as_generator(0) if rng is None else rng)
+    space, noise = lesson.space, lesson.noise_variance
+    coefficients, status = solve_columns(space, observations, penalty=lesson.penalty, progress=progress)
+    return Completion(observations, space, coefficients, status, noise, bounds, lesson.choices, optimism=optimism)
 
 
 def algorithm1(

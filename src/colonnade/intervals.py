@@ -4,9 +4,10 @@ The variance of an entry that is measured anew is that of its prediction under t
 
     t u_i' (U_O' W U_O + Lambda)^-1 u_i + t,
 
-times a factor for its row, for some rows are noisier or worse explained than others. Since no model is quite true, the
-half-width is this deviation times a quantile of how many deviations observed entries of partial columns were off when
-they were left out (split conformal), so that the coverage does not rest on Gaussian tails.
+times a factor for its row where some rows are worse explained than others. No model is quite true, so half-widths are a
+power of this deviation times a quantile of the errors of observed entries of partial columns that were left out, each
+in units of its own such power (split conformal): the coverage rests on these errors, not on the model. Power and row
+factors are those with which the intervals of the entries left out are narrowest.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg, stats
-from threadpoolctl import threadpool_limits
 
+from ._threads import one_blas_thread
 from .learn import leave_one_out
 from .solve import Status
 
 _ASKED_ENTRIES = 20_000
 _ROW_CAUTION = 10.0  # imaginary entries of average error with which a row's own are diluted
+_POWERS = 1.0, 0.75, 0.5, 0.25, 0.0  # of the deviation; 0 is an interval of constant width
+_LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
+_ENOUGH = 200  # errors from which power and row factors are chosen
 
 
 @dataclass(frozen=True)
@@ -31,20 +35,39 @@ class Calibration:
     Attributes
     ----------
     scores : array of shape (k,)
-        Sorted numbers of predicted deviations by which entries were off.
+        Sorted errors of the entries left out, each in units of its own `reach`.
     row_factors : array of shape (m,)
         By which the deviation of each row is multiplied.
+    power : float
+        Of the deviation to which half-widths are proportional.
+    unit : float
+        In which deviations are measured before the power is taken.
     """
 
     scores: np.ndarray
     row_factors: np.ndarray
+    power: float = 1.0
+    unit: float = 1.0
+
+    def reach(self, rows, deviations) -> np.ndarray:
+        """What half-widths are proportional to, shape (k,); 0 where there is no deviation."""
+        reach = _power_of(self.row_factors[rows] * deviations, self.power, self.unit)
+        return np.where(deviations == 0, 0.0, reach)
 
     def half_width(self, level: float) -> float:
-        """In predicted deviations; infinite if too few entries were left out for this level."""
-        k = int(np.ceil((self.scores.size + 1) * level))
+        """In units of the reach; infinite if too few entries were left out for this level."""
         if self.scores.size == 0:
             return float(stats.norm.ppf(0.5 + level / 2))
-        return float(self.scores[k - 1]) if k <= self.scores.size else np.inf
+        return _quantile(self.scores, level)
+
+
+def _quantile(scores, level: float) -> float:
+    k = int(np.ceil((scores.size + 1) * level))
+    return float(scores[k - 1]) if k <= scores.size else np.inf
+
+
+def _power_of(deviations, power, unit) -> np.ndarray:
+    return unit * (deviations / unit) ** power
 
 
 def calibrate(completion) -> Calibration:
@@ -58,11 +81,30 @@ def calibrate(completion) -> Calibration:
     asked = o.take(able)
     errors, deviations = _left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
-    squares, rows = np.minimum(np.abs(errors[known]) / deviations[known], 1e100) ** 2, asked.rows[known]
-    typical = float(np.mean(squares)) if squares.size else 1.0
+    errors, deviations, rows = np.abs(errors[known]), deviations[known], asked.rows[known]
+    if errors.size < _ENOUGH:
+        return Calibration(np.sort(np.minimum(errors / deviations, 1e100)) * completion.optimism, np.ones(m))
+    unit = float(np.median(deviations))
+    squares = np.minimum(errors / deviations, 1e100) ** 2
+    choices = []
+    for factors, own in ((np.ones(m), np.ones(rows.size)), _row_factors(rows, squares, m)):
+        for power in _POWERS:
+            reach = _power_of(deviations * own, power, unit)
+            scores = np.sort(np.minimum(errors / reach, 1e100)) * completion.optimism
+            widths = [np.log(max(_quantile(scores, level) * reach.mean() / unit, 1e-300)) for level in _LEVELS]
+            choices.append((sum(widths), Calibration(scores, factors, power, unit)))
+    return min(choices, key=lambda choice: choice[0])[1]
+
+
+def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:
+    """The factor of every row, shape (m,), and for every entry left out the one that its row has without it."""
+    typical = float(np.mean(squares))
+    if typical == 0:
+        return np.ones(m), np.ones(rows.size)
     sums, counts = np.bincount(rows, squares, m), np.bincount(rows, minlength=m)
-    factors = np.sqrt((sums + _ROW_CAUTION * typical) / ((counts + _ROW_CAUTION) * typical)) if typical else np.ones(m)
-    return Calibration(np.sort(np.sqrt(squares) / factors[rows]), factors)
+    factors = np.sqrt((sums + _ROW_CAUTION * typical) / ((counts + _ROW_CAUTION) * typical))
+    others = np.maximum(sums[rows] - squares, 0) + _ROW_CAUTION * typical
+    return factors, np.sqrt(others / ((counts[rows] - 1 + _ROW_CAUTION) * typical))
 
 
 def _left_out(completion, asked) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +132,7 @@ def deviations(completion, rows, columns) -> np.ndarray:
     result = np.full(rows.size, np.nan)
     order = np.argsort(columns, kind="stable")
     starts = np.flatnonzero(np.diff(columns[order], prepend=-1))
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         for at in np.split(order, starts[1:]) if order.size else ():
             j = columns[at[0]]
             if completion.status[j] != Status.FULL and Status(completion.status[j]).is_filled:

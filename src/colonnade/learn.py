@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ._arguments import as_generator, is_auto
+from ._threads import one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .observations import Observations
 from .solve import solve_columns
@@ -198,7 +198,7 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
     return Lesson(best.space, best.noise_variance, {**choices, "fit": _fit_words(best, asked)})
 
 
-def _unit(o: Observations) -> float:
+def size_of(o: Observations) -> float:
     """In which errors are measured: the largest entry, so that the square of none overflows."""
     return float(np.abs(o.values.astype(np.float64)).max(initial=0)) or 1.0
 
@@ -218,13 +218,24 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) ->
         noise = _NOISE_SHARES * (scale or 1.0)
     else:
         noise = np.array([shrinkage], dtype=np.float64)
-    squares = (leave_one_out(space, asked, noise)[0] / _unit(asked)) ** 2
+    squares = (leave_one_out(space, asked, noise)[0] / size_of(asked)) ** 2
     squares[np.isnan(squares)] = np.inf  # no prediction at all
-    losses = squares
-    if asked.shape[1] >= _MANY_COLUMNS:  # errors within a column go together, so that they count as one
-        losses = np.add.reduceat(squares, asked.indptr[:-1], axis=0) / asked.n_observed[:, None]
+    losses = column_losses(squares, np.repeat(np.arange(asked.shape[1]), asked.n_observed))
     k = int(np.argmin(losses.mean(axis=0)))
     return _Candidate(losses[:, k], space, float(noise[k]), offset)
+
+
+def column_losses(squares, column) -> np.ndarray:
+    """Means of square errors over the columns they belong to, or the squares as they are where the columns are few.
+
+    Errors within a column go together, so that they count as one. `squares` has shape (k,) or (k, g).
+    """
+    _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+    if counts.size < _MANY_COLUMNS:
+        return squares
+    table = squares.reshape(place.size, -1)
+    sums = np.stack([np.bincount(place, values, counts.size) for values in table.T], axis=1)
+    return (sums / counts[:, None]).reshape(-1, *squares.shape[1:])
 
 
 def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
@@ -245,10 +256,10 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     noise = np.asarray(noise_variances, dtype=np.float64)
     errors, deviations = (np.full((o.values.size, noise.size), np.nan) for _ in range(2))
     F = space.basis.astype(np.float64) * np.sqrt(space.variances)
-    unit = _unit(o)
+    unit = size_of(o)
     x = o.values / unit - (0 if space.center is None else space.center[o.rows] / unit)
     roots = np.ones(x.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
-    with threadpool_limits(1, user_api="blas"):  # many small problems: threads would only wait for each other
+    with one_blas_thread():  # many small problems: threads would only wait for each other
         for s in np.unique(o.n_observed[o.n_observed > 0]):
             at = o.indptr[:-1][o.n_observed == s][:, None] + np.arange(s)
             w = roots[at]
@@ -348,7 +359,7 @@ def _words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
 def _fit_words(best: _Candidate, asked: Observations) -> str:
     """How well the full columns explain the others, in words."""
     x = asked.values.astype(np.float64) - (0 if best.space.center is None else best.space.center[asked.rows])
-    spread = float(np.sqrt(np.mean((x / _unit(asked)) ** 2))) if x.size else 0.0
+    spread = float(np.sqrt(np.mean((x / size_of(asked)) ** 2))) if x.size else 0.0
     share = np.sqrt(best.error) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of their spread"
     if share > 0.7:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -210,6 +210,17 @@ class Observations:
             none,
             row_names=self.row_names,
             column_names=None if self.column_names is None else self.column_names[columns],
+        )
+
+    def only(self, kept) -> Observations:
+        """The same columns with some of their entries: those where `kept`, of shape (nnz,), is True.
+
+        Full columns must keep all of theirs.
+        """
+        before = np.concatenate(([0], np.cumsum(kept)))
+        weights = None if self.weights is None else self.weights[kept]
+        return replace(
+            self, indptr=before[self.indptr], rows=self.rows[kept], values=self.values[kept], weights=weights
         )
 
     def transposed(self) -> Observations:

@@ -98,11 +98,20 @@ def solve_columns(
     if r == 0:
         _judge_zero_space(space.center, observations, status)
     elif partial.size:
-        _solve_partial(U, space.center, observations, penalty, partial, Z, status, n_threads, progress)
+        scale = _scales_of(penalty, observations).astype(U.dtype)
+        V, scaled = (U, penalty) if (scale == 1).all() else (U * scale, penalty * scale.astype(np.float64) ** 2)
+        _solve_partial(V, space.center, observations, scaled, partial, Z, status, n_threads, progress)
+        Z *= scale
     _name_overflows(U, space.center, Z, status)
     _project_full(U, space.center, observations, penalty, Z, n_threads)
     status[observations.full_columns] = Status.FULL
     return Z.T, status
+
+
+def _scales_of(penalty, o: Observations) -> np.ndarray:
+    """By which the directions are multiplied so that penalties of many sizes do not look like a bad condition."""
+    share = np.median(o.n_observed[o.partial_columns]) / o.shape[0]
+    return 1 / np.sqrt(1 + penalty / share) if penalty.all() and share else np.ones(penalty.size)
 
 
 def _name_overflows(U, center, Z, status) -> None:

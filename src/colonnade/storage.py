@@ -49,6 +49,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "bounds": None if completion.bounds is None else [repr(b) for b in completion.bounds],
         "choices": completion.choices,
         "by_columns": completion.by_columns,
+        "optimism": repr(completion.optimism),
         "sha256": {name: checksum(a) for name, a in arrays.items()},
         "sha256_of_names": checksum_of_names(names),
     }
@@ -111,5 +112,5 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T
-    choices, by_columns = facts["choices"], facts["by_columns"]
-    return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns)
+    choices, by_columns, optimism = facts["choices"], facts["by_columns"], float(facts["optimism"])
+    return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism)

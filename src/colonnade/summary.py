@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ._arguments import shown
+from .certificates import verdicts_in_words
 from .solve import Status
 
 
@@ -17,15 +18,16 @@ def summarise(completion) -> dict:
     -------
     dict
         shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_filled_entries, rank, noise_std (None
-        if not known), choices, statuses and verdicts (counts of columns), unfilled (at most 10 columns, with their name
-        if they have one, and what would help)
+        if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in words, with what would
+        help), unfilled (at most 10 columns, with their name if they have one, and what would help)
     """
     o = completion.observations
     m, n = completion.shape
     filled = np.isin(completion.status, [status for status in Status if status.is_filled])
     partial = np.ones(n, bool)
     partial[o.full_columns] = False
-    verdicts, counts = np.unique(completion.certificates().verdict, return_counts=True)
+    table = completion.certificates()
+    verdicts, counts = np.unique(table.verdict, return_counts=True)
     noise = completion.noise_std
     return {
         "shape": [m, n],
@@ -41,6 +43,7 @@ def summarise(completion) -> dict:
             s.name.lower(): int((completion.status == s).sum()) for s in Status if (completion.status == s).any()
         },
         "verdicts": dict(zip(verdicts.tolist(), counts.tolist())),
+        "trust": verdicts_in_words(completion, table),
         "unfilled": [_unfilled(completion, int(j)) for j in np.flatnonzero(~filled)[:10]],
     }
 
@@ -61,10 +64,7 @@ def in_words(summary: dict) -> list[str]:
         f"Filled: {summary['n_filled_entries']:,} entries of {summary['n_filled_columns']:,} columns.",
     ]
     lines += [f"Chosen, {name}: {words}." for name, words in summary["choices"].items()]
-    verdicts = sorted(summary["verdicts"].items(), key=lambda pair: -pair[1])
-    lines.append("Verdicts: " + ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts) + ".")
-    lines += not_filled(summary)
-    return lines
+    return lines + [f"Trust: {line}." for line in summary["trust"]] + not_filled(summary)
 
 
 def not_filled(summary: dict) -> list[str]:

@@ -1,0 +1,311 @@
+"""Stage 3d, the refinement: what the partial columns teach in their turn.
+
+A sweep takes the coefficients z of all columns as they stand and learns the rest anew.
+
+    The prior: mean and covariance of the z, with the uncertainty of each z added to its scatter; this is a step of the
+    EM algorithm for columns drawn from a Gaussian within the span of the full columns.
+    The rows, if asked for: the one equation turned round, with the z as the basis. Row i of U moves by delta,
+        (Z_O Z_O' + t m I) delta = Z_O (x_i - c_i - u_i' Z)_O,
+    t the noise variance and 1 / m the mean square of an entry of U, so that rows seen seldom stay where they were.
+
+Whether sweeps help, and how many, is judged by entries of partial columns that are hidden from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ._arguments import is_auto
+from ._threads import one_blas_thread
+from .column_space import ColumnSpace, fix_signs
+from .learn import Lesson, column_losses, leave_one_out, penalty_of, size_of
+from .observations import Observations
+from .solve import Status, solve_columns
+
+_MOST_SWEEPS = 3
+_FOLDS = 3
+_HIDDEN_SHARE = 0.2
+_ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
+_TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
+_CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
+_FAIR = 4.0  # times the cost of the columns that a sweep over rows may cost beyond
+_BLOCK_CELLS = 4_000_000
+_SURE = 1.0  # standard errors by which sweeps must beat none
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What the hidden entries say of a number of sweeps: the mean square error of every asked column."""
+
+    by_rows: bool
+    n_sweeps: int
+    losses: np.ndarray
+    optimism: float
+
+    @property
+    def error(self) -> float:
+        return float(np.sqrt(self.losses.mean()))
+
+    def beats(self, other: _Verdict) -> bool:
+        gain = other.losses - self.losses
+        spread = gain.std(ddof=1) if gain.size > 1 else 0.0
+        return bool(gain.mean() > max(_SURE * spread / np.sqrt(gain.size), 1e-3 * other.losses.mean()))
+
+
+def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng, progress=None) -> tuple[Lesson, float]:
+    """The lesson after some sweeps.
+
+    Parameters
+    ----------
+    observations : Observations
+    lesson : Lesson
+        Learned from the full columns.
+    n_sweeps : int or "auto"
+        So many sweeps over rows and columns; "auto" lets hidden entries decide, also between sweeps with and without
+        the rows.
+    rng : numpy Generator
+        For which entries are hidden.
+
+    Returns
+    -------
+    lesson : Lesson
+    optimism : float
+        By how much errors of entries left out are larger than they seem after the sweeps, which have seen them; >= 1.
+    """
+    if not is_auto(n_sweeps):
+        if n_sweeps == 0 or lesson.space.rank == 0:
+            return lesson, 1.0
+        verdict = _Verdict(True, n_sweeps, np.zeros(0), 1.0)
+        if _hidable(observations).size:
+            verdict = _judge(observations, lesson, rng, [True], [n_sweeps], 1)[-1]
+        return _carried_out(observations, lesson, verdict, ", as asked for")
+    if "fit" in lesson.choices and lesson.noise_variance == 0 and "exact" in lesson.choices["fit"]:
+        return _unrefined(lesson, "none: there is nothing to gain")
+    if lesson.space.rank == 0 or _hidable(observations).size < 2:
+        return _unrefined(lesson, "none: too few entries to judge by")
+    kinds = [False] * (lesson.noise_variance > 0) + [True] * _rows_are_affordable(observations, lesson)
+    if not kinds:
+        return _unrefined(lesson, "none: sweeps over the rows would take far longer than all else")
+    none, *others = _judge(observations, lesson, rng, kinds, range(1, _MOST_SWEEPS + 1), _folds(observations, lesson))
+    best = none
+    for verdict in sorted(others, key=lambda v: (v.by_rows, v.error)):
+        best = verdict if verdict.error < best.error and verdict.beats(best) else best
+    if best is none:
+        return _unrefined(lesson, "none: hidden entries were not predicted better")
+    gain = f"{1 - best.error / none.error:.1%}"
+    return _carried_out(observations, lesson, best, f": hidden entries were predicted {gain} better")
+
+
+def _unrefined(lesson: Lesson, words: str) -> tuple[Lesson, float]:
+    return replace(lesson, choices={**lesson.choices, "refine": words}), 1.0
+
+
+def _carried_out(o: Observations, lesson: Lesson, verdict: _Verdict, why: str) -> tuple[Lesson, float]:
+    """The sweeps that won, now with all entries."""
+    what = "over rows and columns" if verdict.by_rows else "that learn the prior from the partial columns too"
+    said = f"{verdict.n_sweeps} sweep{'s' if verdict.n_sweeps > 1 else ''} {what}{why}"
+    taught = o if verdict.by_rows else _part(o, _evenly(o.partial_columns, _TAUGHT_COLUMNS))
+    *_, space = _sweeps(lesson.space, lesson.noise_variance, taught, verdict.by_rows, verdict.n_sweeps)
+    return replace(lesson, space=space, choices={**lesson.choices, "refine": said}), verdict.optimism
+
+
+def _sweeps(space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_sweeps: int):
+    """The space after each sweep."""
+    across = _unweighted_where_full(o).transposed() if by_rows else None
+    for _ in range(n_sweeps):
+        space = _relearned(space, noise, o, across)
+        yield space
+
+
+def _relearned(space: ColumnSpace, noise: float, o: Observations, across: Observations | None) -> ColumnSpace:
+    Z, status = solve_columns(space, o, penalty=penalty_of(space, noise))
+    taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & np.isfinite(Z).all(axis=0)
+    Z = np.where(taught, Z, 0.0).astype(np.float64)
+    k, U = int(taught.sum()), space.basis.astype(np.float64)
+    mean = Z.sum(axis=1) / k if space.center is not None else np.zeros(space.rank)
+    center = None if space.center is None else space.center.astype(np.float64) + U @ mean
+    scatter = Z[:, taught] - mean[:, None]
+    covariance = scatter @ scatter.T / k
+    if noise:
+        covariance += _mean_uncertainty(space, noise, o, taught)
+    if across is not None:
+        Z -= np.where(taught, mean[:, None], 0.0)
+        U = U + _row_moves(U, center, noise, Z, across, space.basis.dtype)
+    squares, V = np.linalg.eigh(covariance)
+    P, S, _ = np.linalg.svd(U @ (V * np.sqrt(np.maximum(squares, 0))), full_matrices=False)
+    kept = 1e-12 * S.max(initial=0) < S
+    dtype = space.basis.dtype
+    return replace(
+        space,
+        basis=np.ascontiguousarray(fix_signs(P[:, kept]).astype(dtype)),
+        singular_values=S[kept] * np.sqrt(max(1, o.full_columns.size)),
+        center=None if center is None else center.astype(dtype),
+        variances=S[kept] ** 2,
+    )
+
+
+def _mean_uncertainty(space: ColumnSpace, noise: float, o: Observations, taught) -> np.ndarray:
+    """Posterior covariance of the coefficients, averaged over the columns; of many partial columns over some."""
+    v, r = space.variances, space.rank
+    partial = o.partial_columns[taught[o.partial_columns]]
+    d, k = o.full_columns.size, partial.size
+    total = d * np.diag(v * noise / (v + noise))
+    if k:
+        asked = o.take(_evenly(partial, _TAUGHT_COLUMNS))
+        root = np.sqrt(v)
+        total += k * root[:, None] * (np.eye(r) - _explained(space, noise, asked) / asked.shape[1]) * root
+    return total / (d + k)
+
+
+def _explained(space: ColumnSpace, noise: float, o: Observations) -> np.ndarray:
+    """The sum over columns of B' (B B' + t I)^-1 B with B = sqrt(W) U_O sqrt(v), shape (r, r)."""
+    F = space.basis.astype(np.float64) * np.sqrt(space.variances)
+    total = np.zeros((space.rank, space.rank))
+    with one_blas_thread():
+        for s in np.unique(o.n_observed[o.n_observed > 0]):
+            starts = o.indptr[:-1][o.n_observed == s]
+            step = max(1, _BLOCK_CELLS // int(s * space.rank))
+            for lo in range(0, starts.size, step):
+                at = starts[lo : lo + step, None] + np.arange(s)
+                B = F[o.rows[at]]
+                if o.weights is not None:
+                    B = B * np.sqrt(o.weights[at].astype(np.float64))[:, :, None]
+                total += _explained_by(B, noise)
+    return total
+
+
+def _explained_by(B, noise) -> np.ndarray:
+    k, s, r = B.shape
+    if s < r:
+        L = np.linalg.cholesky(np.matmul(B, B.transpose(0, 2, 1)) + noise * np.eye(s))
+        G = np.linalg.solve(L, B).reshape(-1, r)
+        return G.T @ G
+    left = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B) / noise + np.eye(r))
+    return k * np.eye(r) - left.sum(axis=0)
+
+
+def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.ndarray:
+    """delta of every row, shape (m, r); zero for rows whose entries do not determine it."""
+    m = U.shape[0]
+    D, V = np.linalg.eigh(Z @ Z.T)
+    kept = 1e-12 * D[-1] < D
+    D, V = D[kept], V[:, kept]
+    Q = np.ascontiguousarray(((V.T @ Z).T / np.sqrt(D)).astype(dtype))
+    residual = _residuals(U, center, Z, across).astype(dtype)
+    rows = replace(across, values=residual, row_names=None, column_names=None, origin=None)
+    turned = ColumnSpace(Q, np.sqrt(D), None, D / m, np.nan)
+    W, status = solve_columns(turned, rows, penalty=noise * m / D)
+    moved = np.isin(status, [s for s in Status if s.is_filled]) & np.isfinite(W).all(axis=0)
+    return np.where(moved[:, None], (W.T / np.sqrt(D)) @ V.T, 0.0)
+
+
+def _residuals(U, center, Z, across: Observations) -> np.ndarray:
+    """x_ij - c_i - u_i' z_j of every entry, in the order of the transposed observations."""
+    from . import _kernels
+
+    result = np.empty(across.values.size)
+    _kernels.residuals(np.ascontiguousarray(Z.T), U, across.indptr, across.rows, across.values, result)
+    return result if center is None else result - np.repeat(center, across.n_observed)
+
+
+def _unweighted_where_full(o: Observations) -> Observations:
+    if o.weights is None:
+        return o
+    weights = o.weights.copy()
+    for j in o.full_columns:
+        weights[o.indptr[j] : o.indptr[j + 1]] = 1.0
+    return replace(o, weights=weights)
+
+
+def _rows_are_affordable(o: Observations, lesson: Lesson) -> bool:
+    r = lesson.space.rank
+    s = o.n_observed[o.partial_columns].astype(np.float64)
+    return o.values.size * r**2 <= max(_CHEAP, _FAIR * float((s * np.minimum(s, r) * r).sum()))
+
+
+def _folds(o: Observations, lesson: Lesson) -> int:
+    """As many as are cheap: then every entry is hidden once."""
+    return _FOLDS if o.values.size * lesson.space.rank**2 <= _CHEAP or o.values.size < 200_000 else 1
+
+
+def _judge(o: Observations, lesson: Lesson, rng, kinds, counts, n_folds: int) -> list[_Verdict]:
+    """None and all kinds and numbers of sweeps, by entries hidden from them."""
+    columns = _evenly(_hidable(o), max(20, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[_hidable(o)])))))
+    turns = _turns(o, columns, rng)
+    results: dict = {}
+    for fold in range(n_folds):
+        hidden = turns == fold
+        visible, asked = o.only(~hidden), np.flatnonzero(hidden)
+        for kind, n, space in _trials(visible, lesson, kinds, counts):
+            errors = _errors_at(space, lesson.noise_variance, o, visible, columns, asked)
+            seen = _seen_errors(space, lesson.noise_variance, visible.take(columns)) if n else 1.0
+            results.setdefault((kind, n), []).append((asked, errors, seen))
+    return [_verdict_of(kind, n, parts, o) for (kind, n), parts in results.items()]
+
+
+def _verdict_of(kind, n, parts, o: Observations) -> _Verdict:
+    at = np.concatenate([asked for asked, _, _ in parts])
+    errors = np.concatenate([errors for _, errors, _ in parts]) / size_of(o)
+    column = np.searchsorted(o.indptr, at, side="right") - 1
+    typical, seen = np.mean(np.abs(errors)) * size_of(o), np.mean([seen for _, _, seen in parts])
+    optimism = max(1.0, float(typical / seen)) if n and seen > 0 else 1.0
+    return _Verdict(kind, n, column_losses(errors**2, column), min(optimism, 10.0))
+
+
+def _trials(visible: Observations, lesson: Lesson, kinds, counts):
+    """(by_rows, number, space) of no sweep and of every number of every kind."""
+    yield False, 0, lesson.space
+    for by_rows in kinds:
+        taught = visible if by_rows else _part(visible, _evenly(visible.partial_columns, _TAUGHT_COLUMNS))
+        for n, space in enumerate(_sweeps(lesson.space, lesson.noise_variance, taught, by_rows, max(counts)), 1):
+            if n in counts:
+                yield by_rows, n, space
+
+
+def _errors_at(space: ColumnSpace, noise: float, o, visible: Observations, columns, asked) -> np.ndarray:
+    """Errors of hidden entries, predicted from the visible ones of their columns; 0 counts where nothing predicts."""
+    Z, status = solve_columns(space, visible.take(columns), penalty=penalty_of(space, noise))
+    place = np.searchsorted(columns, np.searchsorted(o.indptr, asked, side="right") - 1)
+    rows = o.rows[asked]
+    fitted = np.einsum("kr,kr->k", space.basis[rows].astype(np.float64), Z.T[place].astype(np.float64))
+    errors = o.values[asked] - fitted - (0 if space.center is None else space.center[rows])
+    unfilled = ~np.isin(status, [s for s in Status if s.is_filled])[place] | ~np.isfinite(errors)
+    errors[unfilled] = o.values[asked][unfilled]
+    return errors
+
+
+def _seen_errors(space: ColumnSpace, noise: float, asked: Observations) -> float:
+    """Mean size of the errors of entries left out, though the sweeps have seen them."""
+    errors = leave_one_out(space, asked, [noise])[0]
+    return float(np.nanmean(np.abs(errors))) if np.isfinite(errors).any() else 0.0
+
+
+def _hidable(o: Observations) -> np.ndarray:
+    """Partial columns with entries enough that some can be hidden."""
+    return o.partial_columns[o.n_observed[o.partial_columns] >= 3]
+
+
+def _turns(o: Observations, columns, rng) -> np.ndarray:
+    """For every entry the fold in which it is hidden, -1 for never; each fold hides its share of every column."""
+    turns = np.full(o.values.size, -1, np.int8)
+    period = round(1 / _HIDDEN_SHARE)
+    for j in columns:
+        s = int(o.n_observed[j])
+        # The first fold hides from every column, however few entries it has.
+        turns[o.indptr[j] : o.indptr[j + 1]] = rng.permutation(np.arange(s) % max(2, min(period, s)))
+    return turns
+
+
+def _part(o: Observations, partial) -> Observations:
+    """The full columns and some of the partial ones."""
+    if partial.size == o.partial_columns.size:
+        return o
+    columns = np.sort(np.concatenate([o.full_columns, partial]))
+    return replace(o.take(columns), full_columns=np.searchsorted(columns, o.full_columns), full_scales=o.full_scales)
+
+
+def _evenly(columns, most: int) -> np.ndarray:
+    """At most so many of the columns, evenly chosen."""
+    return columns if columns.size <= most else columns[np.linspace(0, columns.size - 1, most).astype(int)]
