@@ -22,8 +22,9 @@ def new_file(path, *, force: bool = False) -> Iterator[Path]:
         sync(working)
         refuse_existing(path, force)  # nobody else came first
         os.replace(working, path)
-    except BaseException:
+    except BaseException as error:
         working.unlink(missing_ok=True)
+        _name(error, path)
         raise
     sync(path.absolute().parent)
 
@@ -48,8 +49,9 @@ def new_folder(path, *, force: bool = False, is_ours: Callable[[Path], bool] = l
             if old.exists():
                 os.rename(old, path)
             raise
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(working, ignore_errors=True)
+        _name(error, path)
         raise
     shutil.rmtree(old, ignore_errors=True)
     sync(path.absolute().parent)
@@ -76,7 +78,7 @@ def refuse_without_room(path, needed: float) -> None:
     folder = Path(path).absolute().parent
     free = shutil.disk_usage(folder).free
     if needed > free:
-        why = f"no room on the disk for about {needed / 1e9:,.1f} GB, of which {free / 1e9:,.1f} GB are free"
+        why = f"no room on the disk for about {in_bytes(needed)}, {in_bytes(free)} are free"
         raise OSError(errno.ENOSPC, why, str(path))
 
 
@@ -90,6 +92,21 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def in_bytes(size: float) -> str:
+    """A size in words."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if abs(size) < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+def _name(error: BaseException, path: Path) -> None:
+    """Let an error of the disk tell which file was to be written."""
+    if isinstance(error, OSError) and error.filename is None:
+        error.filename = str(path)
 
 
 def _working_name(path: Path) -> Path:

@@ -69,7 +69,7 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, click.ClickException):
         return error.exit_code if error.exit_code > 2 else 2, error.format_message()
     if isinstance(error, OSError):
-        return 5, f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        return 5, f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
     if isinstance(error, ModuleNotFoundError):
         return 2, str(error)
     if isinstance(error, (ValueError, TypeError, IndexError, MemoryError)):

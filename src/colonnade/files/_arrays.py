@@ -10,8 +10,9 @@ from tokenize import TokenError
 
 import numpy as np
 
+from .._writing import in_bytes
 from ..observations import Observations
-from ._kinds import FileForm, in_bytes, one_line, refuse_beyond_memory
+from ._kinds import FileForm, one_line, refuse_beyond_memory
 
 _ROW_KEYS = "row_names", "rows"
 _COLUMN_KEYS = "column_names", "columns", "cols"

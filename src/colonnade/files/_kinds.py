@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .._writing import in_bytes
+
 SUFFIXES = {
     ".npy": "npy",
     ".npz": "npz",
@@ -167,14 +169,6 @@ def blocks_of(completion, step: int | None = None):
     step = step or max(1, _BLOCK_CELLS // m)
     for lo in range(0, n, step):
         yield lo, completion.columns(np.arange(lo, min(lo + step, n)))
-
-
-def in_bytes(size: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
-        size /= 1000
-    raise AssertionError
 
 
 def one_line(error: BaseException) -> str:
