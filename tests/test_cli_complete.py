@@ -69,7 +69,9 @@ def test_a_table_is_filled_and_described(run, folder):
     assert code == 0 and err == ""
     assert out.startswith("Read: csv with names of rows and columns.\nSeen: ") and "4 columns in full" in out
     assert f"Filled: {int(np.isnan(known).sum())} entries of 6 columns." in out
-    assert "Trust: 6 columns recovered.\nTrust: 4 columns observed in full." in out and out.endswith("Written: t-filled.csv\n")
+    assert "Trust: 6 columns recovered.\nTrust: 4 columns observed in full." in out and out.endswith(
+        "Written: t-filled.csv\n"
+    )
     back = co.read("t-filled.csv")
     np.testing.assert_allclose(back.full_matrix(), M, rtol=0, atol=1e-12)
     assert back.column_names.tolist() == ODD

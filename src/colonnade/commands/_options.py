@@ -27,13 +27,15 @@ _READ = (
 _READ_NAMES = "row", "column", "value", "key", "header", "row_names", "duplicates", "transpose"
 
 
-def input_options(command):
+def input_options(command=None, *, required: bool = True):
     """The files to read and how; `read_input` takes them."""
+    if command is None:
+        return lambda command: input_options(command, required=required)
     for option in reversed(_READ):
         command = option(command)
-    return click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=click.Path(path_type=Path))(
-        command
-    )
+    metavar = "INPUT..." if required else "[INPUT]..."
+    path = click.Path(path_type=Path)
+    return click.argument("inputs", metavar=metavar, nargs=-1, required=required, type=path)(command)
 
 
 def read_input(inputs, options: dict):

@@ -1,0 +1,69 @@
+"""`colonnade inspect`: what a table with gaps is like before it is filled."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from ._options import input_options, progress, read_input
+
+_BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
+
+
+@click.command()
+@input_options
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+def command(inputs, as_json, **options) -> None:
+    """Say what is known of a file, whether it can be completed, and what would help.
+
+    Example: colonnade inspect table.csv
+
+    INPUT is what `colonnade complete` takes. Nothing is written.
+    """
+    from ..inspection import inspect_observations, inspection_in_words
+
+    with progress("reading"):
+        observations = read_input(inputs, options)
+    with progress("inspecting"):
+        facts = inspect_observations(observations)
+    if as_json:
+        click.echo(json.dumps({"inputs": [str(path) for path in inputs], **facts}, allow_nan=False))
+        return
+    blocks = _can_show(_BARS)
+    for line in [*_picture(observations, blocks), *inspection_in_words(facts), *_spectrum_bars(facts, blocks)]:
+        click.echo(line)
+    for sentence in facts["advice"]:
+        click.echo(f"Advice: {sentence}")
+    if facts["can_be_completed"] and (facts["columns"]["partial"] or facts["columns"]["empty"]):
+        click.echo("Next: colonnade complete, with the same input")
+
+
+def _picture(observations, blocks: bool) -> list[str]:
+    from ..coverage import PLAIN_SHADES, SHADES, as_characters, coverage
+
+    lines = as_characters(coverage(observations, 12, 64), SHADES if blocks else PLAIN_SHADES)
+    edge = "+" + "-" * len(lines[0]) + "+"
+    return ["Coverage, columns from left to right, the fullest first:", edge, *(f"|{line}|" for line in lines), edge]
+
+
+def _spectrum_bars(facts: dict, blocks: bool) -> list[str]:
+    """Singular values, the largest first, on a scale of decades: a step of the bar is half a decade."""
+    values = (facts["spectrum"] or {}).get("relative_values", [])
+    if len(values) < 2:
+        return []
+    from math import log10
+
+    bars = _BARS if blocks else _PLAIN_BARS
+    heights = [max(0, len(bars) - 1 + round(2 * log10(max(v, 1e-300)))) for v in values]
+    return [f"Singular values, a step is half a decade: {''.join(bars[h] for h in heights)}"]
+
+
+def _can_show(text: str) -> bool:
+    """Whether standard output can write these characters."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""The coverage of a matrix: which parts of it were seen, as a small grid of shares and as characters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .observations import Observations
+
+_BLOCK_ENTRIES = 4_000_000
+SHADES, PLAIN_SHADES = " ░▒▓█", " .:*#"
+
+
+def coverage(observations: Observations, n_rows: int = 60, n_columns: int = 120) -> np.ndarray:
+    """The share of entries seen in each cell of a grid laid over the matrix, its columns sorted, the fullest first.
+
+    Parameters
+    ----------
+    observations : Observations
+        Of an m x n matrix.
+    n_rows, n_columns : int
+        The most cells of the grid.
+
+    Returns
+    -------
+    array of shape (min(n_rows, m), min(n_columns, n))
+    """
+    m, n = observations.shape
+    R, C = min(n_rows, m), min(n_columns, n)
+    place = np.empty(n, np.int64)
+    place[np.argsort(-observations.n_observed, kind="stable")] = np.arange(n)
+    seen = np.zeros(R * C)
+    step = max(1, _BLOCK_ENTRIES // max(1, int(observations.n_observed.max(initial=1))))
+    for lo in range(0, n, step):
+        indptr = observations.indptr[lo : lo + step + 1]
+        columns = np.repeat(place[lo : lo + step] * C // n, np.diff(indptr))
+        rows = observations.rows[indptr[0] : indptr[-1]].astype(np.int64) * R // m
+        seen += np.bincount(rows * C + columns, minlength=R * C)
+    cells = np.outer(_sizes(m, R), _sizes(n, C))
+    return seen.reshape(R, C) / cells
+
+
+def _sizes(n: int, k: int) -> np.ndarray:
+    """How many of n numbers i have each value of i k // n."""
+    edges = -(-np.arange(k + 1) * n // k)  # rounded up
+    return np.diff(edges)
+
+
+def as_characters(shares: np.ndarray, shades: str = SHADES) -> list[str]:
+    """A line for every row of the grid; only what was not seen at all is blank, only what was seen in full is solid."""
+    last = len(shades) - 1
+    inner = 1 + np.minimum((shares * (last - 1)).astype(int), last - 2)
+    levels = np.where(shares <= 0, 0, np.where(shares >= 1, last, inner))
+    return ["".join(shades[k] for k in row) for row in levels]

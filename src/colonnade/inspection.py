@@ -1,0 +1,242 @@
+"""What a table with gaps is like before it is filled: what is full, what is sparse, whether it can be completed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._arguments import shown
+from .column_space import fit_column_space
+from .learn import learn
+from .observations import Observations
+
+_SHOWN_VALUES = 30  # of the spectrum
+_LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
+_TRIED_COLUMNS = 500  # that might be made full by leaving out rows
+
+
+def inspect_observations(o: Observations) -> dict:
+    """The facts about some observations, all of them such that JSON can hold them.
+
+    Returns
+    -------
+    dict
+        shape, n_observed, share, columns and rows (each with full, empty, partial, and the least, median and most
+        entries of the partial ones), complete_side ("columns", "rows", "both" or "neither"), fullest (at most three
+        columns, if none is full), spectrum (None if no column is full), trial (what leaving out observed entries has
+        taught, in words; None if there is nothing to try), can_be_completed, advice (sentences)
+    """
+    m, n = o.shape
+    columns = _side(o.n_observed, m)
+    rows = _side(np.bincount(o.rows, minlength=m), n)
+    facts = {
+        "shape": [m, n],
+        "n_observed": int(o.rows.size),
+        "share": o.rows.size / (m * n),
+        "columns": columns,
+        "rows": rows,
+        "complete_side": _complete_side(columns, rows),
+        "fullest": [] if columns["full"] else _fullest(o),
+        "spectrum": _spectrum(o) if columns["full"] else None,
+        "trial": learn(o).choices if columns["full"] and columns["partial"] else None,
+        "can_be_completed": bool(columns["full"]),
+    }
+    return {**facts, "advice": _advice(o, facts)}
+
+
+def _side(counts: np.ndarray, whole: int) -> dict:
+    partial = counts[(counts > 0) & (counts < whole)]
+    least, median, most = (float(f(partial)) if partial.size else 0.0 for f in (np.min, np.median, np.max))
+    return {
+        "full": int((counts == whole).sum()),
+        "empty": int((counts == 0).sum()),
+        "partial": int(partial.size),
+        "least": int(least),
+        "median": median,
+        "most": int(most),
+    }
+
+
+def _complete_side(columns: dict, rows: dict) -> str:
+    sides = [side for side, found in (("columns", columns), ("rows", rows)) if found["full"]]
+    return {0: "neither", 1: sides[0] if sides else "", 2: "both"}[len(sides)]
+
+
+def _fullest(o: Observations) -> list[dict]:
+    best = np.argsort(-o.n_observed, kind="stable")[:3]
+    names = o.column_names
+    return [
+        {"column": int(j), "name": None if names is None else shown(names[j]), "n_observed": int(o.n_observed[j])}
+        for j in best
+    ]
+
+
+def _spectrum(o: Observations) -> dict:
+    """Singular values of the full columns about their row means, and in how many directions they vary."""
+    m, d = o.shape[0], o.full_columns.size
+    centered = d >= 3
+    limit = 50 if float(m) * d > _LARGE else None
+    space = fit_column_space(o, rank=limit, center=centered)
+    values = space.singular_values
+    known = np.cumsum((values / values[0]) ** 2) if values.size else np.zeros(0)
+    return {
+        "centered": centered,
+        "numerical_rank": None if limit is not None and values.size == limit else int(values.size),
+        "directions_for_90": int(np.searchsorted(known, 0.9 * known[-1]) + 1) if known.size else 0,
+        "directions_for_99": int(np.searchsorted(known, 0.99 * known[-1]) + 1) if known.size else 0,
+        "relative_values": [float(v) for v in values[:_SHOWN_VALUES] / values[0]] if values.size else [],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- advice
+
+
+def _advice(o: Observations, facts: dict) -> list[str]:
+    columns, rows = facts["columns"], facts["rows"]
+    if not facts["can_be_completed"]:
+        return _advice_without_full_column(o, facts)
+    if not columns["partial"] and not columns["empty"]:
+        return ["Every column is full: there is nothing to fill."]
+    advice = [
+        *_about_learning(o.shape[0], columns, facts["spectrum"]),
+        *_about_entries(o.shape[0], columns, facts["spectrum"]),
+    ]
+    if columns["empty"]:
+        advice.append(
+            f"{_counted(columns['empty'], 'column')} without any entry can at best be filled by the mean of the full"
+            " columns: measure some entries of each."
+        )
+    if rows["full"] > columns["full"] and rows["partial"]:
+        advice.append(
+            f"More rows ({rows['full']:,}) than columns ({columns['full']:,}) are full: try --transpose as well, and"
+            " keep what predicts entries left out better."
+        )
+    if facts["trial"] and "explain little" in facts["trial"].get("fit", ""):
+        advice.append("Other full columns, more like those to be filled, would help more than further entries.")
+    return advice
+
+
+def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
+    d, k = columns["full"], spectrum["directions_for_99"]
+    rank = spectrum["numerical_rank"]
+    most = min(m, d - 1 if spectrum["centered"] else d)
+    if d < 3:
+        return [f"Only {_counted(d, 'column')} in full: measure more, for they are all that can be learned from."]
+    if rank is not None and rank < most:
+        return [f"The full columns are of rank {rank:,}, less than they could be: they repeat themselves."]
+    if k > 0.8 * most and most < m:
+        return [
+            f"The {d:,} full columns still vary in {k:,} directions, nearly as many as they are: more of them would"
+            " teach more."
+        ]
+    return []
+
+
+def _about_entries(m: int, columns: dict, spectrum: dict) -> list[str]:
+    few, usual, k = columns["least"], columns["median"], spectrum["directions_for_99"]
+    if not columns["partial"]:
+        return []
+    if usual <= k:
+        enough = f" {k + 5:,} entries each would do without it." if k + 5 < m / 2 else ""
+        return [
+            f"The partial columns have {usual:,.0f} entries in the median, and {k:,} directions hold 99 % of the"
+            f" squares: the prior decides part of each.{enough}"
+        ]
+    if few <= k:
+        return [f"Some partial columns have as few as {few:,} entries for {k:,} directions; see their certificates."]
+    return [f"Every partial column has more entries ({few:,} or more) than the {k:,} directions it needs."]
+
+
+def _advice_without_full_column(o: Observations, facts: dict) -> list[str]:
+    advice = []
+    if facts["rows"]["full"]:
+        advice.append(
+            f"No column is full, but {_counted(facts['rows']['full'], 'row')} {_are(facts['rows']['full'])}: use"
+            " --transpose, which fills the rows with gaps from the complete ones."
+        )
+    found = _rows_to_drop(o)
+    if found is not None:
+        k, kept = found
+        dropped = o.shape[0] - kept
+        advice.append(
+            f"The {k:,} fullest columns are all known in {kept:,} of {o.shape[0]:,} rows: without the other"
+            f" {_counted(dropped, 'row')} they are full."
+        )
+    if not advice:
+        named = ", ".join(
+            f"{one['name'] or 'column ' + str(one['column'])} with {one['n_observed']:,}" for one in facts["fullest"]
+        )
+        advice.append(f"Measure some columns in full; the fullest are {named} of {o.shape[0]:,} entries.")
+    return advice
+
+
+def _rows_to_drop(o: Observations) -> tuple[int, int] | None:
+    """How many of the fullest columns are full in how many rows, where their product is largest; None if nowhere."""
+    m = o.shape[0]
+    best = np.argsort(-o.n_observed, kind="stable")[:_TRIED_COLUMNS]
+    count, kept = np.zeros(m, np.int64), []
+    for k, j in enumerate(best, start=1):
+        count[o.rows[o.indptr[j] : o.indptr[j + 1]]] += 1
+        kept.append(int((count == k).sum()))
+    k = int(np.argmax(np.arange(1, best.size + 1) * np.array(kept)))
+    return (k + 1, kept[k]) if k + 1 >= 2 and kept[k] >= max(2, m // 2) else None
+
+
+# ----------------------------------------------------------------------------------------------------- words
+
+
+def inspection_in_words(facts: dict) -> list[str]:
+    """The facts as lines to read; the advice is not among them."""
+    (m, n), side = facts["shape"], facts["complete_side"]
+    lines = [
+        f"Seen: {100 * facts['share']:.3g} % of a {m:,} x {n:,} matrix, {facts['n_observed']:,} entries.",
+        "Columns: " + _side_in_words(facts["columns"], m),
+        "Rows: " + _side_in_words(facts["rows"], n),
+        {
+            "columns": "Complete side: columns; the others are filled from them.",
+            "rows": "Complete side: rows.",
+            "both": "Complete side: both, some columns and some rows are full.",
+            "neither": "Complete side: neither, no column and no row is full.",
+        }[side],
+    ]
+    if facts["spectrum"] is not None:
+        lines.append(_spectrum_in_words(facts["spectrum"]))
+    if facts["trial"] is not None:
+        lines += [f"Trial, {name}: {words}." for name, words in facts["trial"].items()]
+    lines.append("Can be completed: " + _can_in_words(facts))
+    return lines
+
+
+def _side_in_words(side: dict, whole: int) -> str:
+    words = f"{side['full']:,} full, {side['partial']:,} partial, {side['empty']:,} empty"
+    if not side["partial"]:
+        return words + "."
+    least, median, most = side["least"], side["median"], side["most"]
+    return f"{words}; the partial ones have {least:,} to {most:,} of {whole:,} entries, {median:,.0f} in the median."
+
+
+def _spectrum_in_words(spectrum: dict) -> str:
+    about = "about their row means" if spectrum["centered"] else "as they are"
+    rank = spectrum["numerical_rank"]
+    known = "" if rank is None else f" of {rank:,}"
+    return (
+        f"Spectrum: the full columns, {about}, have 90 % of their squares in {spectrum['directions_for_90']:,} and 99 %"
+        f" in {spectrum['directions_for_99']:,}{known} directions."
+    )
+
+
+def _can_in_words(facts: dict) -> str:
+    if not facts["can_be_completed"]:
+        return "not as it is, for no column is full."
+    open_ones = facts["columns"]["partial"] + facts["columns"]["empty"]
+    if not open_ones:
+        return "it is complete."
+    empty = facts["columns"]["empty"]
+    return f"yes, {open_ones:,} columns" + (f", {empty:,} of them without an entry of their own." if empty else ".")
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

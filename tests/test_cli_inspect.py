@@ -1,0 +1,219 @@
+"""`colonnade inspect`, `plan` and `doctor` as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import colonnade as co
+from colonnade.cli import COMMANDS, cli
+from colonnade.coverage import PLAIN_SHADES, as_characters, coverage
+from colonnade.inspection import inspect_observations
+
+from problems import hide, low_rank
+
+ODD = ["</script><script>", "=cmd()", "[/bold]", "$x_{$", "\x1b[31mred\x1b[0m", "x" * 1_000_000]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a command in its own folder; gives the exit code, the output and the messages."""
+    from click.testing import CliRunner
+
+    monkeypatch.chdir(tmp_path)
+
+    def go(*arguments):
+        done = CliRunner().invoke(cli, list(map(str, arguments)))
+        return done.exit_code, done.stdout, done.stderr if done.exception is None else str(done.exception) + done.stderr
+
+    return go
+
+
+def example(rng, m=40, n=30, r=3, n_full=8, s=10, noise=0.0):
+    L, R = low_rank(rng, m, n, r)
+    M = L @ R + noise * rng.standard_normal((m, n))
+    return M, hide(rng, M, n_full, s)[0]
+
+
+# ---------------------------------------------------------------------------------------------------- coverage
+
+
+def test_coverage_counts_every_entry_once(rng):
+    known = np.where(rng.random((37, 53)) < 0.3, 1.0, np.nan)
+    known[:, 7] = 1.0
+    o = co.Observations.from_dense(known)
+    order = np.argsort(-o.n_observed, kind="stable")
+    np.testing.assert_array_equal(coverage(o, 37, 53), ~np.isnan(known)[:, order])
+    shares = coverage(o, 5, 10)
+    i, j = np.arange(37) * 5 // 37, np.arange(53) * 10 // 53
+    expected = [[(~np.isnan(known))[i == a][:, order[j == b]].mean() for b in range(10)] for a in range(5)]
+    np.testing.assert_allclose(shares, expected, rtol=1e-14)
+
+
+def test_only_nothing_is_blank_and_only_all_is_solid():
+    assert as_characters(np.array([[0, 0.001, 0.4, 0.999, 1]]), PLAIN_SHADES) == [" .:*#"]
+
+
+# ----------------------------------------------------------------------------------------------------- inspect
+
+
+def test_inspect_knows_what_is_full(rng):
+    M, known = example(rng)
+    known[:, -1] = np.nan
+    o = co.Observations.from_dense(known)
+    facts = inspect_observations(o)
+    json.dumps(facts, allow_nan=False)
+    counts = (~np.isnan(known)).sum(axis=0)
+    assert facts["columns"]["full"] == (counts == 40).sum() and facts["columns"]["empty"] == 1
+    assert facts["columns"]["least"] == 10 and facts["columns"]["median"] == 10 and facts["n_observed"] == counts.sum()
+    assert facts["complete_side"] == "columns" and facts["can_be_completed"]
+    assert facts["spectrum"]["numerical_rank"] == 3 and "exact" in facts["trial"]["fit"]
+    values = np.linalg.svd(M[:, o.full_columns] - M[:, o.full_columns].mean(axis=1, keepdims=True))[1]
+    np.testing.assert_allclose(facts["spectrum"]["relative_values"], values[:3] / values[0], rtol=1e-10)
+    assert any("without any entry" in line for line in facts["advice"])
+
+
+def test_inspect_finds_the_complete_side(rng):
+    M, known = example(rng)
+    turned = inspect_observations(co.Observations.from_dense(known.T))
+    assert turned["complete_side"] == "rows" and not turned["can_be_completed"] and turned["trial"] is None
+    assert "--transpose" in turned["advice"][0]
+    holed = M.copy()
+    holed[3, :] = np.nan  # one row that nobody has
+    holed[np.arange(40), 20 + np.arange(40) % 10] = np.nan  # and no row is full
+    facts = inspect_observations(co.Observations.from_dense(holed))
+    assert facts["complete_side"] == "neither" and facts["fullest"][0]["n_observed"] == 39
+    assert (
+        "The 20 fullest columns are all known in 39 of 40 rows: without the other 1 row they are full."
+        in facts["advice"]
+    )
+    assert inspect_observations(co.Observations.from_dense(M))["advice"] == [
+        "Every column is full: there is nothing to fill."
+    ]
+    sparse = np.where(rng.random((40, 30)) < 0.1, M, np.nan)
+    sparse[0], sparse[:, 0] = np.nan, np.nan
+    assert "Measure some columns in full" in inspect_observations(co.Observations.from_dense(sparse))["advice"][0]
+
+
+def test_inspect_prints_a_picture_and_advice(run):
+    _, known = example(np.random.default_rng(0))
+    pd.DataFrame(known, columns=ODD + [f"c{k}" for k in range(24)]).to_csv("t.csv", index=False)
+    code, out, err = run("inspect", "t.csv")
+    assert code == 0 and err == "" and "\x1b" not in out and len(out) < 10_000
+    lines = out.splitlines()
+    assert lines[1] == "+" + "-" * 30 + "+" and all(len(line) == 32 for line in lines[1:15])
+    assert all(line.startswith("|████████") for line in lines[2:14])
+    assert "Columns: 8 full, 22 partial, 0 empty" in out and "Can be completed: yes, 22 columns." in out
+    assert any(line.startswith("Advice: ") for line in lines) and lines[-1].startswith("Next: ")
+    code, out, err = run("inspect", "t.csv", "--json")
+    assert code == 0 and err == "" and json.loads(out)["columns"]["full"] == 8
+    assert os.listdir() == ["t.csv"]
+
+
+# -------------------------------------------------------------------------------------------------------- plan
+
+
+def test_plan_says_what_the_library_says(run):
+    code, out, err = run("plan", "--shape", 1000, 800, "--rank", 5, "--noise-std", 0.1)
+    assert code == 0 and err == "" and out == f"{co.plan((1000, 800), 5, noise_std=0.1)}\n"
+    facts = json.loads(run("plan", "--shape", 1000, 800, "--rank", 5, "--json")[1])
+    assert facts["practical"]["n_full_columns"] == co.plan((1000, 800), 5).practical.n_full_columns
+
+
+def test_plan_learns_from_a_file(run):
+    _, known = example(np.random.default_rng(1), noise=0.01)
+    np.save("m.npy", known.astype(np.float32))
+    facts = json.loads(run("plan", "m.npy", "--json")[1])
+    assert facts["shape"] == [40, 30] and 3 <= facts["rank"] <= 7 and 0.003 < facts["noise_std"] < 0.03
+    assert run("plan", "m.npy", "--rank", 3)[0] == 0
+    assert "--rank must be at most" in run("plan", "m.npy", "--rank", 30)[2]
+
+
+def test_plan_prints_the_rows_to_measure(run):
+    _, known = example(np.random.default_rng(2), noise=0.01)
+    names = [f"row {i}" for i in range(39)] + ["\x1b[31m" + "x" * 1000]
+    pd.DataFrame(known, index=names).to_csv("t.csv")
+    completion = co.complete(co.read("t.csv"))
+    expected = co.select_rows(completion, 6)
+    code, out, err = run("plan", "--select-rows", 6, "t.csv")
+    assert code == 0 and err == "" and len(out.splitlines()) == 6 and "\x1b" not in out
+    assert [line for line in out.splitlines() if line.startswith("row")] == [names[i] for i in expected if i < 39]
+    completion.save("result")
+    facts = json.loads(run("plan", "result", "--select-rows", 6, "--json")[1])
+    assert facts["rows"] == expected.tolist() and facts["names"] == [names[i] for i in expected]
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["plan"], "--shape ROWS COLUMNS and --rank"),
+        (["plan", "--shape", 3, 4], "--rank"),
+        (["plan", "--select-rows", 3], "needs a file"),
+        (["plan", "--select-rows", 3, "t.csv", "--rank", 2], "--rank does not go"),
+        (["plan", "t.csv", "--shape", 3, 4], "the file has its own"),
+        (["plan", "--shape", 3, 4, "--rank", 5], "rank"),
+        (["inspect"], "INPUT"),
+        (["inspect", "absent.csv"], "there is no file absent.csv"),
+    ],
+)
+def test_what_cannot_be_planned(run, arguments, words):
+    code, out, err = run(*arguments)
+    assert code != 0 and out == "" and words in err
+
+
+# ------------------------------------------------------------------------------------------------------ doctor
+
+
+def test_doctor_knows_the_installation(run):
+    code, out, err = run("doctor", "--json")
+    facts = json.loads(out)
+    assert code == 0 and err == "" and facts["versions"]["numpy"] == np.__version__
+    assert facts["threads"] >= 1 and facts["kernel_lanes"] in (2, 4, 8) and facts["blas"]
+    assert facts["optional"]["click"] and os.path.isabs(facts["cache"]["folder"])
+    out = run("doctor")[1]
+    assert f"colonnade {co.__version__} in " in out and "Kernel: vectors of" in out and "Cache: " in out
+
+
+def test_doctor_says_what_is_missing(run, monkeypatch):
+    from importlib import metadata
+
+    real = metadata.version
+
+    def version(name):
+        if name == "zarr":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", os.devnull + "/nowhere")
+    out = run("doctor")[1]
+    assert "zarr missing (pip install 'colonnade[zarr]')" in out and "the first run compiles" in out
+
+
+# -------------------------------------------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_an_example_first(run, name):
+    code, out, _ = run(name, "--help")
+    assert code == 0 and "Example" in out and out.index(f"colonnade {name}") < out.index("Options:")
+
+
+def test_help_is_quick(tmp_path):
+    """As quick as Python and click let it be: beside those it may take 0.1 s, and thrice that on a busy machine."""
+
+    def seconds(*arguments):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True, capture_output=True)
+        return time.perf_counter() - begun
+
+    bare, asked = (
+        min(seconds(*arguments) for _ in range(5))
+        for arguments in (["-c", "import click"], ["-m", "colonnade", "--help"])
+    )
+    assert asked < 2 * bare + 0.3
