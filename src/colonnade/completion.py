@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_generator, as_indices, as_real, is_auto
+from ._arguments import as_choice, as_count, as_generator, as_indices, as_real, is_auto, shown
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate, deviations
@@ -289,8 +289,9 @@ def complete(
     m, n = observations.shape
     d = observations.full_columns.size
     if d == 0:
-        counts = observations.n_observed
-        raise ValueError(no_full_column(m, {int(j): counts[j] for j in np.argsort(-counts, kind="stable")[:3]}))
+        counts, names = observations.n_observed, observations.column_names
+        fullest = np.argsort(-counts, kind="stable")[:3]
+        raise ValueError(no_full_column(m, {j if names is None else shown(names[j]): counts[j] for j in fullest}))
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
     center = as_choice("center", center, (True, False, "auto"))
@@ -365,7 +366,7 @@ def checked_bounds(bounds):
     return low, high
 
 
-def no_full_column(m: int, fullest: dict[int, int]) -> str:
+def no_full_column(m: int, fullest: dict) -> str:
     """What to say if there is none; the fullest columns with how many entries they have."""
     named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
     return (

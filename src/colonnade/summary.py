@@ -59,7 +59,7 @@ def in_words(summary: dict) -> list[str]:
     (m, n), full = summary["shape"], summary["n_full_columns"]
     share = 100 * summary["n_observed"] / (m * n)
     lines = [
-        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {full:,} columns in full and"
+        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {full:,} {'column' if full == 1 else 'columns'} in full and"
         f" {summary['n_observed'] - full * m:,} entries of the other {n - full:,}.",
         f"Filled: {summary['n_filled_entries']:,} entries of {summary['n_filled_columns']:,} columns.",
     ]

@@ -130,6 +130,8 @@ def check_outputs(outputs, entries: Path | None, force: bool) -> None:
     from ..storage import is_result
 
     for output in outputs:
+        if str(output) == "-":
+            raise click.UsageError("standard output is for the summary; name a file or a folder with --output")
         kind = SUFFIXES.get(output.suffix.lower()) if output.suffix else "result"
         if kind is None:
             raise click.UsageError(f"{output} must end in one of {', '.join(SUFFIXES)}, or be a folder without ending")
