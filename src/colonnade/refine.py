@@ -30,7 +30,7 @@ _HIDDEN_SHARE = 0.2
 _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
 _TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
-_FAIR = 4.0  # times the cost of the columns that a sweep over rows may cost beyond
+_FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _BLOCK_CELLS = 4_000_000
 _SURE = 1.0  # standard errors by which sweeps must beat none
 

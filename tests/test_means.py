@@ -1,0 +1,121 @@
+"""Means of columns: unbiased for rows drawn at random, with intervals that cover as often as they say."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade.means import _Model
+
+from problems import hide, low_rank
+
+
+def noisy(rng, m=120, n=300, noise=0.5):
+    L, R = low_rank(rng, m, n, 4)
+    M = L @ R + 1 + noise * rng.standard_normal((m, n))
+    return M, *hide(rng, M, 40, 20)
+
+
+def answers(rng, m=160, n=240):
+    """0 or 1 by a latent-trait model with two traits and a general ability."""
+    logit = (
+        rng.standard_normal((m, 1)) + rng.standard_normal(n) + rng.standard_normal((m, 2)) @ rng.standard_normal((2, n))
+    )
+    M = (rng.random((m, n)) < 1 / (1 + np.exp(-logit))).astype(float)
+    return M, *hide(rng, M, 50, 30)
+
+
+def test_it_is_the_average_over_entries_left_out(rng):
+    """By hand from the definition, with a prediction for every entry left out."""
+    _, known, _ = noisy(rng, m=30, n=60)
+    completion = co.complete(known, center=True, shrinkage=0.3, refine=0)
+    mean = completion.column_means()[0]
+    F, c = completion.basis * np.sqrt(completion.space.variances), completion.center
+    K = F @ F.T
+    for j in completion.observations.partial_columns[:4]:
+        O = np.flatnonzero(np.isfinite(known[:, j]))
+        x, totals = known[:, j] - c, []
+        for i in O:
+            rest = O[i != O]
+            unknown = np.setdiff1d(np.arange(30), rest)
+            weights = np.linalg.solve(K[np.ix_(rest, rest)] + 0.3 * np.eye(rest.size), K[np.ix_(rest, unknown)])
+            predicted = x[rest] @ weights
+            error = x[i] - predicted[np.searchsorted(unknown, i)]
+            totals.append(x[rest].sum() + predicted.sum() + unknown.size * error)
+        np.testing.assert_allclose(mean[j], np.mean(totals) / 30 + c.mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("s", [1, 2, 3])
+def test_unbiased_whatever_the_column_is(rng, s):
+    """Over all sets of s rows the answers average to the mean, of a column that the model knows nothing of."""
+    known = rng.standard_normal((7, 3)) @ rng.standard_normal((3, 30)) + 1
+    known[3:, 20:] = np.nan
+    model = _Model(co.complete(known, rank=3, center=True, shrinkage=0.5, refine=0), 0.5)
+    x = 100 * rng.standard_normal(7) ** 3
+    table = np.full((7, 35), np.nan)
+    sets = list(combinations(range(7), s))
+    for k, rows in enumerate(sets):
+        table[rows, k] = x[list(rows)]
+    o = co.Observations.from_dense(table[:, : len(sets)])
+    mean, _ = model.means(o, model.sum_over_rows, 7, True)
+    np.testing.assert_allclose(mean.mean(), x.mean(), rtol=1e-9)
+    biased, _ = model.means(o, model.sum_over_rows, 7, False)
+    assert abs(biased.mean() - x.mean()) > 1e-3 * abs(x).max()
+
+
+@pytest.mark.parametrize("make", [noisy, answers])
+def test_coverage_is_what_it_says(make):
+    """Of 12 matrices of about 200 columns; the trust in the prior is right here too, as the columns are alike."""
+    covered, errors, plain = {}, {}, []
+    for seed in range(12):
+        M, known, _ = make(np.random.default_rng(seed))
+        completion = co.complete(known)
+        partial = completion.observations.partial_columns
+        truth = M.mean(axis=0)[partial]
+        plain.append(np.mean((np.nanmean(known, axis=0)[partial] - truth) ** 2))
+        for unbiased in (True, False):
+            for level in (0.5, 0.8, 0.9, 0.95):
+                mean, low, high = (part[partial] for part in completion.column_means(level, unbiased=unbiased))
+                covered.setdefault((unbiased, level), []).append(np.mean((low <= truth) & (truth <= high)))
+            errors.setdefault(unbiased, []).append(np.mean((mean - truth) ** 2))
+    off = {key: np.mean(found) - key[1] for key, found in covered.items()}
+    assert max(map(abs, off.values())) < 0.03, off
+    for found in errors.values():
+        assert np.mean(found) < 0.95 * np.mean(plain), "better than the average of what was seen"
+
+
+def test_full_columns_are_certain_and_bounds_hold(rng):
+    M, known, seen = answers(rng)
+    mean, low, high = co.complete(known, bounds=(0, 1)).column_means(0.99)
+    full = seen.all(axis=0)
+    np.testing.assert_allclose(mean[full], M.mean(axis=0)[full], rtol=1e-12)
+    np.testing.assert_array_equal(low[full], high[full])
+    assert (low >= 0).all() and (high <= 1).all() and (low <= mean).all() and (mean <= high).all()
+
+
+def test_exact_data_have_exact_means(rng):
+    L, R = low_rank(rng, 60, 50, 3)
+    known, _ = hide(rng, L @ R, 8, 10)
+    mean, low, high = co.complete(known).column_means()
+    np.testing.assert_allclose(mean, (L @ R).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(high - low, 0, atol=1e-10)
+
+
+def test_columns_that_are_not_filled_have_no_mean(rng):
+    L, R = low_rank(rng, 60, 50, 3)
+    known, seen = hide(rng, L @ R, 8, 10)
+    j = np.flatnonzero(~seen.all(axis=0))[0]
+    known[:, j] = np.nan
+    completion = co.complete(known, rank=3, center=False, shrinkage=0, refine=0)
+    assert np.isnan([part[j] for part in completion.column_means()]).all()
+
+
+def test_bad_arguments_and_methods_without_intervals_are_refused(rng):
+    _, known, _ = noisy(rng)
+    completion = co.complete(known)
+    for level in (0, 1, 1.5, "high"):
+        with pytest.raises((TypeError, ValueError), match="level"):
+            completion.column_means(level)
+    with pytest.raises(ValueError, match="no intervals"):
+        co.methods.nystrom(rng.standard_normal((20, 20)), n_columns=5, n_rows=5).column_means()
