@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -474,9 +476,6 @@ def test_places_that_are_no_files(tmp_path):
 
 
 def test_reading_does_not_depend_on_the_locale(tmp_path):
-    import subprocess
-    import sys
-
     (tmp_path / "t.csv").write_text("a,b\n1.5,\n2.25,1e3\n")
     code = (
         "import locale, sys, colonnade as co\n"
@@ -488,3 +487,12 @@ def test_reading_does_not_depend_on_the_locale(tmp_path):
         command = [sys.executable, "-c", code, str(tmp_path / "t.csv"), place]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": place})
         assert done.stdout.strip() == "[1.5, 2.25, 1000.0]", done.stderr
+
+
+def test_without_a_library_the_message_names_its_extra(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    zarr.create_array(tmp_path / "m.zarr", data=np.ones((2, 2)), fill_value=np.nan)
+    for library, name, extra in (("pyarrow", "t.csv", "cli"), ("zarr", "m.zarr", "zarr")):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(ModuleNotFoundError, match=rf"needs {library}: pip install 'colonnade\[{extra}\]'"):
+            co.read(tmp_path / name)
