@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_generator, as_indices, as_real, is_auto, shown
+from ._threads import one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate, deviations
@@ -19,6 +21,7 @@ from .solve import Status, solve_columns
 from .sources import as_source
 
 _BLOCK_CELLS = 4_000_000
+_SMALL = 1_000_000  # entries up to which the matrices are so small that BLAS threads would only wait for each other
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -303,10 +306,11 @@ def complete(
         raise TypeError(f"progress must be a function of (done, total); got {progress!r}")
     rng = None if random_state is None else as_generator(random_state)
     if d == n and is_auto(rank):
-        lesson = every_column_is_full(m, observations.values.dtype)
+        lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
     else:
-        lesson = learn(observations, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
-    lesson, optimism = refine_lesson(observations, lesson, refine, as_generator(0) if rng is None else rng)
+        with one_blas_thread() if observations.values.size < _SMALL else nullcontext():
+            lesson = learn(observations, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
+            lesson, optimism = refine_lesson(observations, lesson, refine, as_generator(0) if rng is None else rng)
     space, noise = lesson.space, lesson.noise_variance
     coefficients, status = solve_columns(space, observations, penalty=lesson.penalty, progress=progress)
     return Completion(observations, space, coefficients, status, noise, bounds, lesson.choices, optimism=optimism)

@@ -32,6 +32,7 @@ _TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _BLOCK_CELLS = 4_000_000
+_WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
 _SURE = 1.0  # standard errors by which sweeps must beat none
 
 
@@ -121,7 +122,7 @@ def _sweeps(space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_
 
 def _relearned(space: ColumnSpace, noise: float, o: Observations, across: Observations | None) -> ColumnSpace:
     Z, status = solve_columns(space, o, penalty=penalty_of(space, noise))
-    taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & np.isfinite(Z).all(axis=0)
+    taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & _is_sane(Z, space.variances)
     Z = np.where(taught, Z, 0.0).astype(np.float64)
     k, U = int(taught.sum()), space.basis.astype(np.float64)
     mean = Z.sum(axis=1) / k if space.center is not None else np.zeros(space.rank)
@@ -144,6 +145,12 @@ def _relearned(space: ColumnSpace, noise: float, o: Observations, across: Observ
         center=None if center is None else center.astype(dtype),
         variances=S[kept] ** 2,
     )
+
+
+def _is_sane(Z, variances) -> np.ndarray:
+    """Columns whose size is not out of all proportion to that of the full ones; a wild one must not teach the rest."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.abs(Z).max(axis=0, initial=0) <= _WILD * np.sqrt(variances.sum())
 
 
 def _mean_uncertainty(space: ColumnSpace, noise: float, o: Observations, taught) -> np.ndarray:
@@ -194,6 +201,7 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
     D, V = D[kept], V[:, kept]
     Q = np.ascontiguousarray(((V.T @ Z).T / np.sqrt(D)).astype(dtype))
     residual = _residuals(U, center, Z, across).astype(dtype)
+    residual[~Z.any(axis=0)[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
     rows = replace(across, values=residual, row_names=None, column_names=None, origin=None)
     turned = ColumnSpace(Q, np.sqrt(D), None, D / m, np.nan)
     W, status = solve_columns(turned, rows, penalty=noise * m / D)
