@@ -14,6 +14,7 @@ COMMANDS = {
     "complete": "Fill the gaps of a file.",
     "inspect": "Say what is known of a file, whether it can be completed, and what would help.",
     "plan": "Say how much to measure, or which rows.",
+    "harness": "Evaluate a model on a fraction of a benchmark of lm-evaluation-harness.",
     "demo": "Complete a photograph from some of its columns and a few of its other pixels.",
     "reproduce": "Rerun the experiments of the paper and say whether its claims hold.",
     "doctor": "Show versions, linear algebra, threads and the cache of compiled code.",

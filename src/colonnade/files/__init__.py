@@ -3,6 +3,7 @@
 from ._arrays import checked_headers
 from ._entries import Asked, read_asked, write_entries
 from ._kinds import SUFFIXES, FileForm, is_zarr
+from ._observed import write_observed
 from ._read import read
 from ._write import write
 
@@ -16,4 +17,5 @@ __all__ = [
     "read_asked",
     "write",
     "write_entries",
+    "write_observed",
 ]

@@ -1,0 +1,147 @@
+"""`colonnade harness`: evaluate a model on a fraction of a benchmark, with the logs of lm-evaluation-harness."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from ._options import progress
+
+
+@click.group()
+def command() -> None:
+    """Evaluate a model on a fraction of a benchmark of lm-evaluation-harness.
+
+    \b
+    Example:
+      lm_eval run --model ... --tasks T --log_samples --output_path logs     (some models, all questions)
+      colonnade harness select logs --questions 100 -o samples.json
+      lm_eval run --model ... --tasks T --log_samples --output_path logs --samples samples.json
+      colonnade harness score logs
+    """
+
+
+def _source(function):
+    """Where the answers are, and which of them are read."""
+    for option in (
+        click.option("--filter", help="Which filter of the logs; unless told, of every task the first."),
+        click.option("--metric", help="Which metric of the logs; unless told, of every task the first."),
+        click.option("--task", "tasks", multiple=True, help="Only this task of the logs; may be given several times."),
+    ):
+        function = option(function)
+    return click.argument("inputs", metavar="LOGS...", nargs=-1, required=True, type=click.Path(path_type=Path))(
+        function
+    )
+
+
+def _read(inputs, tasks, metric, filter):
+    """Folders are logs; a single file is a table, questions as rows."""
+    from ..files import read
+    from ..harness import read_logs
+
+    with progress("reading"):
+        if len(inputs) > 1 or inputs[0].is_dir():
+            return read_logs(inputs, metric=metric, filter=filter, tasks=tasks or None)
+        if tasks or metric or filter:
+            raise click.UsageError(f"--task, --metric and --filter are for folders of logs; {inputs[0]} is no folder")
+        return read(inputs[0])
+
+
+@command.command("read")
+@_source
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="A csv or Parquet file to write.")
+@click.option("--force", is_flag=True, help="Replace an output that exists.")
+def read_command(inputs, tasks, metric, filter, output, force) -> None:
+    """Write the logs as a table: questions as rows, models as columns.
+
+    Example: colonnade harness read logs -o table.parquet
+    """
+    from .._writing import refuse_existing
+    from ..files import write_observed
+
+    refuse_existing(output, force)
+    observations = _read(inputs, tasks, metric, filter)
+    write_observed(observations, output, force=force)
+    click.echo(f"{_in_words(observations)} Written: {output}")
+
+
+@command.command("select")
+@_source
+@click.option("--questions", "-k", required=True, type=click.IntRange(1), help="How many.")
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="The file for --samples.")
+@click.option("--force", is_flag=True, help="Replace an output that exists.")
+def select_command(inputs, tasks, metric, filter, questions, output, force) -> None:
+    """Choose the questions to ask a new model.
+
+    Example: colonnade harness select logs --questions 100 -o samples.json
+    """
+    from .._writing import refuse_existing
+    from ..harness import write_samples
+    from ..leaderboard import select_questions
+
+    refuse_existing(output, force)
+    observations = _read(inputs, tasks, metric, filter)
+    with progress("choosing"):
+        rows = select_questions(observations, questions)
+    samples = write_samples(observations, rows, output, force=force)
+    click.echo(f"{_in_words(observations)} Written: {output}")
+    click.echo(f"Run the new model with: --tasks {','.join(samples)} --samples {output} --log_samples")
+
+
+@command.command("score")
+@_source
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="Of the intervals.",
+)
+@click.option("--chosen/--random", default=None, help="How the questions were taken; found out unless told.")
+@click.option("--json", "as_json", is_flag=True, help="Print the scores of all models as JSON.")
+def score_command(inputs, tasks, metric, filter, level, chosen, as_json) -> None:
+    """Predict score and rank of the models that answered only some of the questions.
+
+    Example: colonnade harness score logs
+
+    The score is the mean over all questions; the rank is the one among the models that answered all of them.
+    """
+    from ..leaderboard import scores
+
+    observations = _read(inputs, tasks, metric, filter)
+    with progress("completing"):
+        table = scores(observations, level=level, chosen="auto" if chosen is None else chosen)
+    names = observations.column_names
+    names = [str(j) for j in range(table.size)] if names is None else names.tolist()
+    if as_json:
+        rows = [dict(zip(table.dtype.names, map(_plain, row))) for row in table.tolist()]
+        click.echo(json.dumps([{"model": name, **row} for name, row in zip(names, rows)], allow_nan=False))
+        return
+    click.echo(_in_words(observations))
+    full = set(observations.full_columns.tolist())
+    for j in sorted(set(range(table.size)) - full, key=lambda j: -table.score[j]):
+        click.echo(_line(names[j], table[j], observations.shape[0], len(full), level))
+    if len(full) == table.size:
+        click.echo("Every model answered every question; there is nothing to predict.")
+
+
+def _plain(value):
+    return None if value != value else value
+
+
+def _line(name: str, row, m: int, n_known: int, level: float) -> str:
+    from .._arguments import shown
+
+    if row.score != row.score:
+        return f"{shown(name)}: {row.n_observed:,} of {m:,} questions, which determine no score."
+    return (
+        f"{shown(name)}: {row.n_observed:,} of {m:,} questions; score {row.score:.4f}, {level:.0%} interval"
+        f" {row.low:.4f} to {row.high:.4f}; rank {row.rank} among {n_known:,} known models, {row.rank_low} to"
+        f" {row.rank_high}."
+    )
+
+
+def _in_words(o) -> str:
+    return f"{o.shape[0]:,} questions; {o.shape[1]:,} models, of which {o.full_columns.size:,} answered all."

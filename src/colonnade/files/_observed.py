@@ -1,0 +1,33 @@
+"""Observations as a wide table: what is known, and gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .._writing import new_file
+from ._kinds import kind_of_name
+from ._tables import write_csv, write_parquet
+from ._write import form_for
+
+
+def write_observed(observations, path, *, force: bool = False) -> None:
+    """Write what is known to a csv or Parquet file with the names of rows and columns, whole or not at all.
+
+    Parameters
+    ----------
+    observations : Observations
+    path : str or path
+        Its ending says the kind: .csv, .tsv or .parquet. What is not known is left empty or null.
+    force : bool
+        Replace a file that exists.
+    """
+    path, o = Path(path), observations
+    kind = kind_of_name(path)
+    if kind not in ("csv", "parquet"):
+        raise ValueError(f"observations are written to csv or Parquet; got {path}")
+    M = np.full(o.shape, np.nan, o.values.dtype)
+    M[o.rows, np.repeat(np.arange(o.shape[1]), o.n_observed)] = o.values
+    with new_file(path, force=force) as working:
+        {"csv": write_csv, "parquet": write_parquet}[kind](M, o.row_names, o.column_names, form_for(o, path), working)

@@ -1,0 +1,202 @@
+"""Models as columns, questions as rows: which questions to ask a new model, and what its score and rank will be.
+
+A column is Gaussian about the row means of the full ones, with the covariance F F' + t I. Right or wrong answers are
+mostly noise, and the directions of so few columns hold much of it: only those beyond what noise alone would give are
+kept, with their variances less what noise adds. How far predicted scores are off is seen on the models that answered
+everything: each is taken for a new one, of which only the rows are known that are known of one of the new models. Rows
+that `select_questions` chose suit the models that it knew better than others, so they are then chosen anew without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ._arguments import as_choice, as_count, as_generator, as_real
+from .column_space import ColumnSpace, fit_column_space
+from .completion import Completion
+from .observations import Observations, as_observations
+from .solve import solve_columns
+
+_FOLDS = 5  # in which the known models are taken for new ones
+_FEWEST_KNOWN = 10  # models with which that is tried
+_CAUTION = 1.0, 3.0, 10.0  # times the noise: the directions are not quite the right ones
+_FIELDS = [
+    ("n_observed", np.int64),
+    ("score", float),
+    ("low", float),
+    ("high", float),
+    ("rank", np.int64),
+    ("rank_low", np.int64),
+    ("rank_high", np.int64),
+]
+
+
+def select_questions(data, n_questions: int) -> np.ndarray:
+    """The rows from which the mean of a new column is told best.
+
+    Parameters
+    ----------
+    data : Observations, array or data frame of shape (m, n)
+        With three or more full columns, the models that answered every question.
+    n_questions : int
+        k, from 1 to m.
+
+    Returns
+    -------
+    int64 array of shape (k,)
+        Different rows, rising.
+
+    Notes
+    -----
+    Rows are taken one by one, each time that after which the sum over the column is known best, in O(m r) operations.
+    In contrast to `select_rows` nothing is spent on directions that do not change the mean.
+    """
+    observations = as_observations(data)
+    k = as_count("n_questions", n_questions, 1, observations.shape[0], ", the questions that there are")
+    return np.sort(_rows_for_the_sum(_prior(observations), k))
+
+
+def scores(data, *, level: float = 0.9, chosen="auto", random_state=None) -> np.recarray:
+    """Scores of all columns, which are their means, and their ranks, with intervals.
+
+    Parameters
+    ----------
+    data : Observations, array or data frame of shape (m, n)
+        Questions as rows and models as columns; a higher value is better. Three or more columns are full.
+    level : float
+        The probability with which a score lies in its interval, on average over models like the full ones. The
+        interval of the rank holds the rank at least as often.
+    chosen : bool or "auto"
+        Whether the known rows of the partial columns were chosen by `select_questions`; if not they count as random.
+        "auto" takes them for chosen if it would choose most of them again.
+    random_state : None, int or numpy Generator
+        In which groups the full columns are taken for new ones; None is the same every time.
+
+    Returns
+    -------
+    record array of shape (n,)
+        n_observed, score, low, high, rank, rank_low, rank_high. The rank of a column is 1 plus the number of full
+        columns with a larger score. Of full columns all is exact. With fewer than 10 full columns the interval is that
+        of `Completion.column_means`, which nothing has checked.
+    """
+    observations = as_observations(data)
+    level = as_real("level", level, 0, 1, "()")
+    chosen = as_choice("chosen", chosen, (True, False, "auto"))
+    rng = as_generator(0 if random_state is None else random_state)
+    (caution, unbiased), factor = _lesson_of_known(observations, level, chosen, rng)
+    mean, half = _means(_completion(observations, caution), level, unbiased)
+    mean[observations.full_columns] = observations.full_matrix().mean(axis=0, dtype=np.float64)  # equal if answers are
+    half = np.where(half > 0, half, 0.0) * factor if factor < np.inf else np.where(half > 0, np.inf, 0.0)
+    limits = observations.values.min(), observations.values.max()
+    result = np.zeros(observations.shape[1], _FIELDS).view(np.recarray)
+    result.n_observed = observations.n_observed
+    result.score, result.low, result.high = (part.clip(*limits) for part in (mean, mean - half, mean + half))
+    known = np.sort(mean[observations.full_columns])
+    for rank, value in (("rank", result.score), ("rank_low", result.high), ("rank_high", result.low)):
+        result[rank] = 1 + known.size - np.searchsorted(known, value, side="right")
+    return result
+
+
+def _prior(observations: Observations) -> ColumnSpace:
+    """The directions of the full columns that noise alone would not give, their variances, and the noise."""
+    m, d = observations.shape[0], observations.full_columns.size
+    if d < 3:
+        raise ValueError(f"{d} columns are known in full; three are the fewest from which others can be told")
+    space = fit_column_space(observations, center=True)
+    if space.rank == 0:
+        raise ValueError("the columns known in full are all equal, so they tell nothing of others")
+    n = d - 1  # for the center is taken off
+    squares = np.append(space.singular_values, np.zeros(2)) ** 2
+    floor, r = 1e-10 * squares.sum() / (m * n), 1
+    while True:
+        t = max((squares.sum() - squares[:r].sum()) / max(1, (m - r) * (n - r)), floor)
+        if r + 1 >= min(m, n) or r == space.rank or squares[r] <= t * (np.sqrt(m) + np.sqrt(n)) ** 2:
+            break
+        r += 1
+    # Noise lifts the variance v of a direction to t (1 + x)(1 + m / n / x) with x = v / t.
+    q = np.maximum(squares[:r] / (t * n) - m / n - 1, 2 * np.sqrt(m / n))
+    variances = t * (q + np.sqrt(np.maximum(q**2 - 4 * m / n, 0))) / 2
+    return replace(
+        space,
+        basis=space.basis[:, :r],
+        singular_values=space.singular_values[:r],
+        variances=variances,
+        noise_std=float(np.sqrt(t)),
+    )
+
+
+def _rows_for_the_sum(prior: ColumnSpace, k: int) -> np.ndarray:
+    """In the order of choosing.
+
+    With P the covariance of z given the rows so far and g the sum of the other rows f of F, the variance is g'P g.
+    """
+    F, t = prior.basis.astype(np.float64) * np.sqrt(prior.variances), prior.noise_std**2
+    P, g = np.eye(F.shape[1]), F.sum(axis=0)
+    free, chosen = np.ones(F.shape[0], bool), []
+    for _ in range(k):
+        FP = F @ P
+        q, h = np.einsum("ij,ij->i", FP, F), FP @ g
+        # after f is known: (g - f)'(P - P f f'P / (t + f'P f))(g - f), less g'P g
+        change = q - 2 * h - (h - q) ** 2 / (t + q)
+        j = int(np.argmin(np.where(free, change, np.inf)))
+        chosen.append(j)
+        free[j] = False
+        P = P - np.outer(FP[j], FP[j]) / (t + q[j])
+        g = g - F[j]
+    return np.array(chosen, np.int64)
+
+
+def _completion(observations: Observations, caution: float) -> Completion:
+    prior = _prior(observations)
+    noise = caution * prior.noise_std**2
+    coefficients, status = solve_columns(prior, observations, penalty=noise / prior.variances)
+    return Completion(observations, prior, coefficients, status, noise)
+
+
+def _means(completion: Completion, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Means of the columns and half the widths of their intervals, shape (n,) each."""
+    mean, low, high = completion.column_means(level, unbiased=unbiased)
+    return mean, (high - low) / 2
+
+
+def _lesson_of_known(o: Observations, level: float, chosen, rng) -> tuple[tuple[float, bool], float]:
+    """Caution, whether to unbias, and the factor by which intervals must be wider, that serve the known models best."""
+    d, partial = o.full_columns.size, o.partial_columns
+    if d < _FEWEST_KNOWN or partial.size == 0:
+        return (_CAUTION[0], True), 1.0
+    A = o.full_matrix().astype(np.float64)
+    truth, patterns = A.mean(axis=0), [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in partial]
+    order = _rows_for_the_sum(_prior(o), max(map(len, patterns)))
+    settings = [(caution, unbiased) for caution in _CAUTION for unbiased in (True, False)]
+    errors, halves = np.empty((len(settings), d)), np.empty((len(settings), d))
+    asked = rng.permutation(np.resize(np.arange(partial.size), d))
+    was_chosen = [_is_chosen(rows, order, o.shape[0]) if chosen == "auto" else chosen for rows in patterns]
+    for fold in np.array_split(rng.permutation(d), _FOLDS):
+        anew = _rows_for_the_sum(_prior(Observations.from_dense(np.delete(A, fold, axis=1))), order.size)
+        rows = {j: anew[: patterns[k].size] if was_chosen[k] else patterns[k] for j, k in zip(fold, asked[fold])}
+        known = Observations.from_dense(_with_gaps(A, rows))
+        for k, (caution, unbiased) in enumerate(settings):
+            mean, half = _means(_completion(known, caution), level, unbiased)
+            errors[k, fold], halves[k, fold] = np.abs(mean - truth)[fold], half[fold]
+    best = int(np.argmin((errors**2).mean(axis=1)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.sort(np.where(errors[best] > 0, errors[best] / halves[best], 0.0))
+    at = int(np.ceil((d + 1) * level))
+    return settings[best], float(ratios[at - 1]) if at <= d else np.inf
+
+
+def _is_chosen(rows, order, m: int) -> bool:
+    """Whether more of the rows are those chosen first than halfway from what chance gives to all."""
+    k = rows.size
+    return bool(np.isin(rows, order[:k]).sum() > k * (1 + k / m) / 2)
+
+
+def _with_gaps(A, rows: dict) -> np.ndarray:
+    """A, of whose column j only rows[j] are left."""
+    result = A.copy()
+    for j, seen in rows.items():
+        result[:, j] = np.nan
+        result[seen, j] = A[seen, j]
+    return result
