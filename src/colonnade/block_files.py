@@ -103,17 +103,9 @@ def _is_sound(folder: Path, k: int, record: dict) -> bool:
     return True
 
 
-def read_block(folder: Path, k: int, record: dict, *, verify: bool = False) -> Block:
+def read_block(folder: Path, k: int, record: dict) -> Block:
     """The entries of block k."""
-    sums = record["sha256"]
-    arrays = [read_array(array_path(folder, k, name), sums[name] if verify else None) for name in ENTRIES]
-    return Block(record["first"], record["stop"], *arrays)
-
-
-def read_solution(folder: Path, k: int, record: dict, *, verify: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The solution of block k, arrays of shape (columns, r) and (columns,)."""
-    sums = record["sha256"]
-    return tuple(read_array(array_path(folder, k, name), sums[name] if verify else None) for name in SOLUTION)
+    return Block(record["first"], record["stop"], *(read_array(array_path(folder, k, name)) for name in ENTRIES))
 
 
 def fullest_columns(folder: Path, entries: list[dict], count: int = 3) -> dict[int, int]:

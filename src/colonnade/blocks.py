@@ -43,6 +43,7 @@ from .labels import Names, TripleFiles, numbered, recounted
 from .learn import Lesson
 from .observations import Observations, index_dtype
 from .solve import solve_columns
+from .storage import is_result
 from .stored import manifest_of, write_manifest
 
 _MEMORY_SHARE = 0.6  # of the machine, unless told
@@ -94,6 +95,7 @@ def complete_triples(
     memory_limit: float | None = None,
     block_entries: int | None = None,
     resume: bool = False,
+    force: bool = False,
     progress: Callable | None = None,
 ) -> Completion:
     """Complete a matrix given by triples in files that need not fit into memory, into a folder.
@@ -120,6 +122,8 @@ def complete_triples(
         Entries after which a block ends. It changes how the result is cut into files, and no number in it.
     resume : bool
         Continue a run of the same input and settings that was interrupted. The result is the same bytes.
+    force : bool
+        Replace a folder that holds a completion, when the new one is complete.
     progress : function, optional
         Called as ``progress(stage, done, total)`` now and then.
 
@@ -148,7 +152,7 @@ def complete_triples(
     )
     identity = run.identity()
     if not (resume and _is_complete(out, identity)):
-        with working_folder(out, identity, resume=resume) as folder:
+        with working_folder(out, identity, resume=resume, force=force, is_ours=is_result) as folder:
             _work(run, folder, identity)
     return Completion.load(out)
 

@@ -117,7 +117,7 @@ def partial_folder(out: Path) -> Path:
 
 
 @contextmanager
-def working_folder(out: Path, identity: dict, *, resume: bool):
+def working_folder(out: Path, identity: dict, *, resume: bool, force: bool = False, is_ours=lambda path: False):
     """The locked folder of a run, which gets the name `out` when the block of the `with` statement ends well.
 
     After an interrupt or an error of the disk the finished files stay, to be continued; after another error, which
@@ -126,14 +126,16 @@ def working_folder(out: Path, identity: dict, *, resume: bool):
     Parameters
     ----------
     out : path
-        Of the result, which must not exist.
+        Of the result, which must not exist unless `force` says so.
     identity : dict
         What decides the numbers: fingerprints of the input, and settings. A run is continued with the same only.
     resume : bool
         Continue the run that an earlier process began, if there is one.
+    force, is_ours : bool, function of a path
+        Replace a folder `out` that is ours at the end.
     """
     folder = partial_folder(out)
-    refuse_existing(out)
+    refuse_existing(out, force, is_ours)
     if (folder / _RUN).exists() and not resume:
         raise RunRefused(
             f"an unfinished run is in {folder}; continue it with --resume (resume=True), or remove that folder"
@@ -144,7 +146,8 @@ def working_folder(out: Path, identity: dict, *, resume: bool):
             _check_identity(folder, json.loads(json.dumps(identity)))
             yield folder
             sync(folder)
-            os.replace(folder, out)
+            refuse_existing(out, force, is_ours)
+            _replace(folder, out)
         except (ValueError, TypeError, IndexError):
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -155,6 +158,21 @@ def working_folder(out: Path, identity: dict, *, resume: bool):
         for name in (_RUN, _LOCK):
             (out / name).unlink(missing_ok=True)
         sync(out.absolute().parent)
+
+
+def _replace(folder: Path, out: Path) -> None:
+    """Give the folder its final name; a folder that had it is removed when it is out of the way."""
+    old = out.with_name(out.name + ".replaced")
+    if out.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        os.replace(out, old)
+    try:
+        os.replace(folder, out)
+    except BaseException:
+        if old.exists():
+            os.replace(old, out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _check_identity(folder: Path, identity: dict) -> None:

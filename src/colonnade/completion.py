@@ -71,6 +71,15 @@ class Completion:
         return self.observations.values.dtype
 
     @property
+    def n_observed(self) -> np.ndarray:
+        """Number of observed rows of every column, shape (n,)."""
+        return self.observations.n_observed
+
+    @property
+    def column_names(self) -> np.ndarray | None:
+        return self.observations.column_names
+
+    @property
     def rank(self) -> int:
         return self.space.rank
 

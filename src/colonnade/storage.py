@@ -15,7 +15,7 @@ from .completion import Completion
 from .files import checked_headers
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
 from .observations import Observations
-from .stored import BLOCK_FORMAT, StoredCompletion
+from .stored import BLOCK_FORMAT, StoredCompletion, holds_only_blocks
 
 _FORMAT = "colonnade completion 1"
 _ARRAYS = "arrays.npz"
@@ -65,7 +65,7 @@ def is_result(path) -> bool:
     """Whether a folder holds a completion and nothing else."""
     path = Path(path)
     found = {part.name for part in path.iterdir()} if path.is_dir() else set()
-    return {_ARRAYS, FACTS} <= found <= {_ARRAYS, FACTS, NAMES}
+    return {_ARRAYS, FACTS} <= found <= {_ARRAYS, FACTS, NAMES} or (path.is_dir() and holds_only_blocks(path))
 
 
 def load_completion(path) -> Completion:

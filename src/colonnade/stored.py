@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .block_files import read_block, read_solution, records
+from .block_files import ENTRIES, SOLUTION, Block, array_path, records
 from .block_learning import read_lesson
 from .certificates import certify
-from .checkpoints import publish, publish_json
+from .checkpoints import publish, publish_json, read_array
 from .completion import Completion
 from .files._kinds import memory_size
 from .intervals import calibrate
@@ -77,19 +77,35 @@ class StoredCompletion(Completion):
         return self._open[k]
 
     def _read(self, k: int) -> Completion:
-        record = self._facts["blocks"][k]
+        first, stop = self.starts[k], self.starts[k + 1]
+        arrays = {name: self._array(k, name) for name in (*ENTRIES, *SOLUTION)}
+        block = Block(int(first), int(stop), *(arrays[name] for name in ENTRIES))
+        Z, status = arrays["coefficients"].T, arrays["status"]
+        entries = block.observations(self.shape[0])
+        return Completion(entries, self.space, Z, status, self.noise_variance, self.bounds, self.choices)
+
+    def _array(self, k: int, name: str) -> np.ndarray:
+        """An array of block k, compared with its checksum."""
         try:
-            entries = read_block(self._folder, k, record, verify=True).observations(self.shape[0])
-            coefficients, status = read_solution(self._folder, k, record, verify=True)
+            return read_array(array_path(self._folder, k, name), self._facts["blocks"][k]["sha256"][name])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self._folder} is damaged: {error}; compute it again") from error
-        return Completion(
-            entries, self.space, coefficients.T, status, self.noise_variance, self.bounds, self.choices, True
-        )
 
     @cached_property
     def status(self) -> np.ndarray:
-        return np.concatenate([self.block(k).status for k in range(self.n_blocks)])
+        return np.concatenate([self._array(k, "status") for k in range(self.n_blocks)])
+
+    @cached_property
+    def n_observed(self) -> np.ndarray:
+        return np.concatenate([np.diff(self._array(k, "indptr")) for k in range(self.n_blocks)])
+
+    @property
+    def row_names(self) -> np.ndarray | None:
+        return self.names.get("row_names")
+
+    @property
+    def column_names(self) -> np.ndarray | None:
+        return self.names.get("column_names")
 
     @cached_property
     def coefficients(self) -> np.ndarray:
@@ -209,3 +225,14 @@ def manifest_of(folder: Path) -> dict | None:
     except (OSError, ValueError):
         return None
     return facts if facts.get("format") == BLOCK_FORMAT else None
+
+
+def holds_only_blocks(folder: Path) -> bool:
+    """Whether a folder holds a completion in blocks and nothing else."""
+    facts = manifest_of(folder)
+    if facts is None:
+        return False
+    arrays = {f"{name}.npy" for name in facts["space"]["sha256"]}
+    blocks = {array_path(folder, k, name) for k in range(len(facts["blocks"])) for name in (*ENTRIES, *SOLUTION)}
+    there = set((folder / "blocks").iterdir()) if (folder / "blocks").is_dir() else set()
+    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *arrays}

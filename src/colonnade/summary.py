@@ -11,8 +11,14 @@ from .certificates import verdicts_in_words
 from .solve import Status
 
 
-def summarise(completion) -> dict:
+def summarise(completion, *, verdicts: bool = True) -> dict:
     """The facts of a completion, all of them such that JSON can hold them.
+
+    Parameters
+    ----------
+    completion : Completion
+    verdicts : bool
+        Whether to look at every column again for its certificate, which takes about as long as solving it.
 
     Returns
     -------
@@ -21,35 +27,31 @@ def summarise(completion) -> dict:
         if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in words, with what would
         help), unfilled (at most 10 columns, with their name if they have one, and what would help)
     """
-    o = completion.observations
     m, n = completion.shape
-    filled = np.isin(completion.status, [status for status in Status if status.is_filled])
-    partial = np.ones(n, bool)
-    partial[o.full_columns] = False
-    table = completion.certificates()
-    verdicts, counts = np.unique(table.verdict, return_counts=True)
+    seen, status = completion.n_observed, completion.status
+    filled, full = np.isin(status, [one for one in Status if one.is_filled]), status == Status.FULL
+    table = completion.certificates() if verdicts else None
+    words, counts = np.unique(table.verdict if verdicts else (), return_counts=True)
     noise = completion.noise_std
     return {
         "shape": [m, n],
-        "n_observed": int(o.rows.size),
-        "n_full_columns": int(o.full_columns.size),
-        "n_filled_columns": int((filled & partial).sum()),
+        "n_observed": int(seen.sum()),
+        "n_full_columns": int(full.sum()),
+        "n_filled_columns": int((filled & ~full).sum()),
         "n_unfilled_columns": int((~filled).sum()),
-        "n_filled_entries": int((m - o.n_observed[filled]).sum()),
+        "n_filled_entries": int((m - seen[filled]).sum()),
         "rank": completion.rank,
         "noise_std": noise if math.isfinite(noise) else None,
         "choices": completion.choices,
-        "statuses": {
-            s.name.lower(): int((completion.status == s).sum()) for s in Status if (completion.status == s).any()
-        },
-        "verdicts": dict(zip(verdicts.tolist(), counts.tolist())),
-        "trust": verdicts_in_words(completion, table),
+        "statuses": {s.name.lower(): int((status == s).sum()) for s in Status if (status == s).any()},
+        "verdicts": dict(zip(words.tolist(), counts.tolist())),
+        "trust": verdicts_in_words(completion, table) if verdicts else [],
         "unfilled": [_unfilled(completion, int(j)) for j in np.flatnonzero(~filled)[:10]],
     }
 
 
 def _unfilled(completion, j: int) -> dict:
-    names = completion.observations.column_names
+    names = completion.column_names
     message = Status(completion.status[j]).message
     return {"column": j, "name": None if names is None else shown(names[j]), "message": message}
 

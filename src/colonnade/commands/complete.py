@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run
 from ._options import AutoOr, input_options, progress, read_input
 
 
@@ -46,6 +47,7 @@ from ._options import AutoOr, input_options, progress, read_input
     show_default=True,
     help="Of the intervals that --entries writes.",
 )
+@block_options
 @click.option("--strict", is_flag=True, help="End with code 4 if a column could not be filled.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--force", is_flag=True, help="Replace outputs that exist.")
@@ -57,11 +59,42 @@ def command(inputs, outputs, entries, level, strict, as_json, force, **options) 
     INPUT is an npy, npz, csv, tsv or Parquet file or a Zarr folder, in which what is empty, null or NaN is not known
     and some columns are known in full. Several files, or a folder of them, are read as triples. Without --output a
     table is written to NAME-filled with the ending of the input, triples to the folder NAME-completed.
+
+    Triples that need more than --memory-limit are completed by blocks of columns with the help of the disk, into a
+    folder. Such a run can be continued with --resume after it was interrupted.
     """
-    from ..files import read_asked
     from ..summary import in_words, not_filled, summarise
 
     started = time.perf_counter()
+    options["center"] = {"auto": "auto", "yes": True, "no": False}[options["center"]]
+    engine = chosen_engine(inputs, options)
+    if options.pop("dry_run"):
+        dry_run(inputs, options, engine)
+        return
+    if engine == "memory":
+        outputs, completion, source = _in_memory(inputs, outputs, entries, level, force, options)
+        summary = summarise(completion)
+    else:
+        outputs, completion, source = complete_by_blocks(inputs, outputs, entries, level, force, options)
+        summary = summarise(completion, verdicts=False)
+    if as_json:
+        facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
+        click.echo(
+            json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False)
+        )
+    else:
+        for line in [source, *in_words(summary), f"Written: {', '.join(map(str, outputs))}"]:
+            click.echo(line)
+    if strict and summary["n_unfilled_columns"]:
+        failure = click.ClickException(not_filled(summary)[0])
+        failure.exit_code = 4
+        raise failure
+
+
+def _in_memory(inputs, outputs, entries, level: float, force: bool, options: dict) -> tuple:
+    """Everything at once; the outputs, the completion, and what was read in words."""
+    from ..files import read_asked
+
     check_outputs(outputs, entries, force)
     with progress("reading"):
         observations = read_input(inputs, options)
@@ -72,25 +105,12 @@ def command(inputs, outputs, entries, level, strict, as_json, force, **options) 
     completion = _completed(observations, options)
     for output in outputs:
         _write(completion, output, asked, level, force)
-    summary = summarise(completion)
-    if as_json:
-        facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
-        click.echo(
-            json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False)
-        )
-    else:
-        for line in [_read_in_words(observations), *in_words(summary), f"Written: {', '.join(map(str, outputs))}"]:
-            click.echo(line)
-    if strict and summary["n_unfilled_columns"]:
-        failure = click.ClickException(not_filled(summary)[0])
-        failure.exit_code = 4
-        raise failure
+    return outputs, completion, _read_in_words(observations)
 
 
 def _completed(observations, options: dict):
     from ..completion import complete
 
-    options["center"] = {"auto": "auto", "yes": True, "no": False}[options["center"]]
     seed = options.pop("seed")
     with progress("completing") as report:
         return complete(observations, random_state=seed, progress=report, **options)

@@ -76,13 +76,11 @@ def read(
 
 
 def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -> Observations:
-    if len(paths) > 1 or fields is not None:
-        fields = DEFAULT_FIELDS if fields is None else fields
+    fields = fields_of_triples(paths, fields, delimiter)
+    if fields is not None:
         return read_triples(paths, fields, shape, duplicates, header, delimiter)
     (path,) = paths
     kind = kind_of(path)
-    if kind in ("csv", "parquet") and _holds_default_fields(path, kind, delimiter):
-        return read_triples(paths, DEFAULT_FIELDS, shape, duplicates, header, delimiter)
     if shape is not None:
         raise ValueError(f"a shape is for triples; {path} has its own")
     if kind == "npy":
@@ -92,6 +90,14 @@ def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -
     if kind == "zarr":
         return read_zarr(path, key)
     return read_csv(path, header, row_names, delimiter) if kind == "csv" else read_parquet(path, row_names)
+
+
+def fields_of_triples(paths, fields, delimiter: str | None = None) -> tuple[str, str, str] | None:
+    """The columns for row, column and value if the files hold triples: told, or found in several files or in one."""
+    if len(paths) > 1 or fields is not None:
+        return DEFAULT_FIELDS if fields is None else fields
+    kind = kind_of(paths[0])
+    return DEFAULT_FIELDS if kind in ("csv", "parquet") and _has_defaults(paths[0], kind, delimiter) else None
 
 
 def paths_of(path) -> list[Path]:
@@ -116,7 +122,7 @@ def checked_fields(row, column, value) -> tuple[str, str, str] | None:
     return fields
 
 
-def _holds_default_fields(path: Path, kind: str, delimiter: str | None) -> bool:
+def _has_defaults(path: Path, kind: str, delimiter: str | None) -> bool:
     if kind == "csv":
         found = plain(beginning(path, delimiter).lines[0])
     else:

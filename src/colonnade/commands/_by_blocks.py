@@ -1,0 +1,166 @@
+"""`colonnade complete` for triples that are larger than memory."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+class Size(click.ParamType):
+    """Bytes, as 6GB, 500MB or a number."""
+
+    name = "size"
+
+    def convert(self, value, parameter, context):
+        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", str(value), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not a size such as 6GB or 500MB", parameter, context)
+        number, unit, binary = found.groups()
+        return float(number) * _UNITS[unit.lower()] * (1.024 ** list(_UNITS).index(unit.lower()) if binary else 1)
+
+
+_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", "memory", "local"]),
+        default="auto",
+        show_default=True,
+        help="Everything in memory, or by blocks with the help of the disk (local); auto goes by --memory-limit.",
+    ),
+    click.option("--memory-limit", type=Size(), metavar="SIZE", help="Such as 6GB; 60 % of the machine's unless told."),
+    click.option("--resume", is_flag=True, help="Continue an interrupted run by blocks; the result is the same bytes."),
+    click.option("--dry-run", is_flag=True, help="Only print what memory, disk and time a run by blocks would need."),
+)
+_ENGINE_NAMES = "engine", "memory_limit", "resume"
+_TRIPLE_NAMES = "row", "column", "value", "header", "duplicates", "transpose"
+
+
+def block_options(command):
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def chosen_engine(inputs, options: dict) -> str:
+    """memory or local; the options that only the latter takes are taken out for the former."""
+    from ..blocks import checked_memory
+
+    engine, memory, resume = (options[name] for name in _ENGINE_NAMES)
+    if engine == "auto":
+        limit = checked_memory(memory)
+        given = _triples(inputs, options)
+        too_large = given is not None and _needed(given) > limit
+        engine = "local" if too_large or (resume and given is not None) else "memory"
+    if engine == "memory":
+        if resume:
+            raise click.UsageError("--resume is for triples that are completed by blocks; say --engine local")
+        if not options["dry_run"]:
+            for name in _ENGINE_NAMES:
+                del options[name]
+    elif _triples(inputs, options) is None:
+        raise click.UsageError("--engine local is for triples; name their columns with --row, --column and --value")
+    return engine
+
+
+def _needed(given) -> float:
+    from ..estimates import bytes_in_memory
+
+    return bytes_in_memory(given)
+
+
+def _triples(inputs, options: dict):
+    """The files of triples that are meant; None if they hold something else."""
+    from ..files._read import checked_fields, fields_of_triples, paths_of
+    from ..labels import TripleFiles
+
+    paths = tuple(paths_of(inputs))
+    fields = fields_of_triples(paths, checked_fields(options["row"], options["column"], options["value"]))
+    header = "auto" if options["header"] is None else options["header"]
+    return None if fields is None else TripleFiles(paths, fields, header=header)
+
+
+def dry_run(inputs, options: dict, engine: str) -> None:
+    """Print what a run would need."""
+    from ..blocks import checked_memory
+    from ..estimates import estimate
+
+    given = _triples(inputs, options)
+    if given is None:
+        click.echo("The input is a table, which is completed in memory; --dry-run is for triples.")
+        return
+    rank = None if options["rank"] == "auto" else options["rank"]
+    for line in estimate(given, rank).in_words(checked_memory(options["memory_limit"])):
+        click.echo(line)
+    how = "all at once in memory" if engine == "memory" else "by blocks of columns, with the help of the disk"
+    click.echo(f"It would be completed {how}.")
+
+
+def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, options: dict) -> tuple:
+    """Into a folder; the outputs, the completion, and what was read in words."""
+    from ..blocks import complete_triples
+    from ..files import FileForm, read_asked, write_entries
+    from .complete import check_outputs
+
+    given = _triples(inputs, options)
+    if options.pop("refine") not in (0, "auto"):
+        raise click.UsageError("--refine needs all data in memory; leave it out, or say --engine memory")
+    outputs = outputs or [Path(f"{inputs[0].absolute().stem}-completed")]
+    folders = [output for output in outputs if not output.suffix]
+    if len(folders) != 1 or (len(outputs) > 1 and entries is None):
+        raise click.UsageError("a run by blocks writes one folder, an --output without an ending")
+    if not options["resume"]:
+        check_outputs(outputs, entries, force)
+    settings = {name: options[name] for name in ("rank", "center", "shrinkage", "bounds", "memory_limit", "resume")}
+    reading = {name: options[name] for name in _TRIPLE_NAMES}
+    reading["header"] = given.header
+    with stages() as report:
+        completion = complete_triples(
+            inputs, folders[0], random_state=options["seed"], force=force, progress=report, **reading, **settings
+        )
+    form = FileForm("parquet", fields=given.fields, transposed=options["transpose"])
+    if entries is not None:
+        labelled = SimpleNamespace(
+            origin=form, shape=completion.shape, row_names=completion.row_names, column_names=completion.column_names
+        )
+        for output in outputs:
+            if output.suffix:
+                write_entries(completion, read_asked(labelled, entries), output, level=level, force=force)
+    named = given.paths[0].name if len(given.paths) == 1 else f"{len(given.paths):,} files"
+    blocks = f"{completion.n_blocks:,} block{'s' if completion.n_blocks > 1 else ''}"
+    return outputs, completion, f"Read: triples of {named}, in {blocks} of columns."
+
+
+@contextmanager
+def stages():
+    """Bars on standard error if that is a terminal, one for every stage, with rate and time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    tasks = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+
+        def report(stage, done, total):
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total, rate="")
+            task = bars.tasks[tasks[stage]]
+            rate = f"{done / task.elapsed:,.0f}/s" if task.elapsed and done else ""
+            bars.update(tasks[stage], completed=done, total=total, rate=rate)
+
+        yield report

@@ -1,0 +1,87 @@
+"""`colonnade complete` by blocks, as a user runs it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_blocks import contents, problem, triples_of, write_triples
+from test_cli_complete import folder, run  # noqa: F401
+
+import colonnade as co
+from colonnade.commands._by_blocks import Size
+
+
+@pytest.fixture
+def triples(folder):  # noqa: F811
+    rng = np.random.default_rng(0)
+    return write_triples(folder / "t.parquet", triples_of(problem(rng), rng))
+
+
+def test_a_result_by_blocks_and_asked_entries(triples, folder, run):  # noqa: F811
+    pd.DataFrame({"row": [3, 0], "column": [7, 80]}).to_csv(folder / "wanted.csv", index=False)
+    arguments = "complete", triples, "--engine", "local", "--entries", "wanted.csv", "-o", "out", "-o", "answers.csv"
+    code, out, err = run(*arguments)
+    assert code == 0 and err == "" and "Read: triples of t.parquet, in 1 block of" in out, err
+    completion = co.Completion.load("out")
+    answers = pd.read_csv("answers.csv")
+    np.testing.assert_array_equal(answers.value, completion.entries([3, 0], [7, 80]))
+    assert list(answers) == ["row", "column", "value", "low", "high"]
+    before = contents(folder / "out")
+    code, out, err = run(*arguments)
+    assert code == 2 and "--force" in err and contents(folder / "out") == before
+    code, out, err = run("complete", triples, "--engine", "local", "-o", "out", "--force", "--json")
+    summary = json.loads(out)
+    assert code == 0 and summary["shape"] == [40, 90] and summary["n_full_columns"] == 8 and summary["rank"] == 3
+    assert contents(folder / "out") == before
+
+
+def test_the_engine_goes_by_the_memory_limit(triples, run, monkeypatch):  # noqa: F811
+    from colonnade import estimates
+
+    code, out, _ = run("complete", triples, "-o", "one", "--memory-limit", "1GB")
+    assert code == 0 and "blocks" not in out and isinstance(co.Completion.load("one"), co.Completion)
+    monkeypatch.setattr(estimates, "_BYTES_IN_MEMORY", 10**9)
+    code, out, _ = run("complete", triples, "-o", "two", "--memory-limit", "1GB")
+    assert code == 0 and "in 1 block of" in out
+    np.testing.assert_allclose(co.Completion.load("one").to_dense(), co.Completion.load("two").to_dense(), rtol=1e-9)
+    code, out, _ = run("complete", triples, "-o", "three", "--memory-limit", "1GB", "--engine", "memory")
+    assert code == 0 and "blocks" not in out
+
+
+def test_dry_run_writes_nothing(triples, folder, run):  # noqa: F811
+    code, out, err = run("complete", triples, "--dry-run", "--rank", "3")
+    assert code == 0 and err == ""
+    for words in ("1,304 entries of a 40 x 90 matrix, not in order", "Memory: at most", "Disk: about", "Time: about"):
+        assert words in out
+    assert "all at once in memory" in out and [path.name for path in folder.iterdir()] == ["t.parquet"]
+    code, out, err = run("complete", triples, "--dry-run", "--engine", "local")
+    assert code == 0 and "by blocks of columns" in out and [path.name for path in folder.iterdir()] == ["t.parquet"]
+    pd.read_parquet(triples).to_csv(folder / "t.csv", index=False)
+    code, out, err = run("complete", "t.csv", "--dry-run")
+    assert code == 0 and "shape not known yet" in out
+
+
+@pytest.mark.parametrize(
+    "arguments, code, words",
+    [
+        (["t.parquet", "--engine", "local", "-o", "filled.parquet"], 2, "writes one folder"),
+        (["t.parquet", "--engine", "local", "--refine", "2"], 2, "--refine"),
+        (["wide.csv", "--engine", "local"], 2, "is for triples"),
+        (["wide.csv", "--resume"], 2, "--resume is for triples"),
+        (["t.parquet", "--memory-limit", "much"], 2, "not a size"),
+        (["t.parquet", "--memory-limit", "1MB"], 3, "memory_limit must be"),
+        (["t.parquet", "--engine", "local", "--rank", "9"], 3, "from 1 to 8"),
+        (["t.parquet", "--engine", "local", "-o", "nowhere/out"], 5, "nowhere"),
+    ],
+)
+def test_wrong_usage(triples, folder, run, arguments, code, words):  # noqa: F811
+    (folder / "wide.csv").write_text("a,b\n1,2\n3,\n")
+    found, _, err = run("complete", *arguments)
+    assert found == code and words in err and len(err.splitlines()) == 1, err
+    assert {path.name for path in folder.iterdir()} == {"t.parquet", "wide.csv"}
+
+
+def test_sizes():
+    for text, expected in {"6GB": 6e9, "500 MB": 5e8, "1.5g": 1.5e9, "2GiB": 2 * 2**30, "1000": 1000}.items():
+        assert Size().convert(text, None, None) == pytest.approx(expected)
