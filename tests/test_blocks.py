@@ -14,7 +14,7 @@ from colonnade.blocks import complete_triples, solve_block
 
 from problems import hide, low_rank
 
-FIXED = {"rank": 3, "center": False, "shrinkage": 0.0}
+FIXED = {"rank": 3, "center": False, "shrinkage": 0.0, "refine": 0}
 
 
 def triples_of(M, rng=None):
@@ -74,6 +74,8 @@ def test_a_stored_completion_answers_like_one_in_memory(rng, tmp_path):
     np.testing.assert_allclose(stored.to_dense(), whole.to_dense(), **rounding)
     for ours, theirs in zip(stored.interval(rows, columns), whole.interval(rows, columns)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    for ours, theirs in zip(stored.column_means(), whole.column_means()):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
     certificates, expected = stored.certificates(), whole.certificates()
     for field in ("column", "n_observed", "verdict"):
         np.testing.assert_array_equal(certificates[field], expected[field])
@@ -90,12 +92,12 @@ def test_a_column_has_the_same_bytes_in_any_block_and_with_any_threads(rng, pena
     o = co.Observations.from_dense(M)
     space = co.fit_column_space(o, rank=5)
     penalty = np.linspace(0.1, 1, 5) if penalised else np.zeros(5)
-    whole, status = solve_block(space, penalty, o)
+    whole, status = solve_block(space, penalty, o, typical=12)
     for size in (1, 7, 64):
         for lo in range(0, 200, size):
             columns = np.arange(lo, min(lo + size, 200))
             block = co.Observations.from_dense(M[:, columns])
-            part, codes = solve_block(space, penalty, block, n_threads=1 + lo % 2)
+            part, codes = solve_block(space, penalty, block, typical=12, n_threads=1 + lo % 2)
             assert part.tobytes() == whole[columns].tobytes()
             np.testing.assert_array_equal(codes, status[columns])
 

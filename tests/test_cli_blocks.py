@@ -66,7 +66,6 @@ def test_dry_run_writes_nothing(triples, folder, run):  # noqa: F811
     "arguments, code, words",
     [
         (["t.parquet", "--engine", "local", "-o", "filled.parquet"], 2, "writes one folder"),
-        (["t.parquet", "--engine", "local", "--refine", "2"], 2, "--refine"),
         (["wide.csv", "--engine", "local"], 2, "is for triples"),
         (["wide.csv", "--resume"], 2, "--resume is for triples"),
         (["t.parquet", "--memory-limit", "much"], 2, "not a size"),

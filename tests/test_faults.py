@@ -287,7 +287,8 @@ def test_folders_that_cannot_be_written(ordered, tmp_path):
 
 
 def command(path, out, **environment):
-    settings = ["--rank", "3", "--center", "no", "--shrinkage", "0", "--engine", "local", "--resume", "-o", str(out)]
+    settings = ["--rank", "3", "--center", "no", "--shrinkage", "0", "--refine", "0", "--engine", "local"]
+    settings += ["--resume", "-o", str(out)]
     return subprocess.Popen(
         [sys.executable, "-m", "colonnade", "complete", str(path), *settings],
         env={**os.environ, **environment},

@@ -118,6 +118,13 @@ def fullest_columns(folder: Path, entries: list[dict], count: int = 3) -> dict[i
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:count])
 
 
+def typical_entries(folder: Path, entries: list[dict], m: int) -> float:
+    """The median number of entries of the partial columns; 0 if there are none."""
+    counts = [np.diff(read_array(array_path(folder, k, "indptr"))).astype(np.int32) for k in range(len(entries))]
+    counts = np.concatenate(counts)
+    return float(np.median(counts[counts < m])) if (counts < m).any() else 0.0
+
+
 def remove_records(folder: Path) -> None:
     """When their content stands in the manifest."""
     for path in sorted((folder / "blocks").glob("*.json")):

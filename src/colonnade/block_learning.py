@@ -6,16 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ._arguments import is_auto
+from ._arguments import as_generator, is_auto
+from ._threads import one_blas_thread
 from .block_files import array_path
 from .checkpoints import publish_array, publish_json, read_array, read_json
 from .column_space import ColumnSpace
 from .learn import Lesson, learn
 from .observations import Observations, index_dtype, pointers_of
+from .refine import refine_lesson
 
-_PARTIAL_COLUMNS = 20, 500  # that are looked at: at least and at most
+_PARTIAL_COLUMNS = 20, 4_000  # that are looked at: at least and at most
+_JUDGING_COLUMNS = 500  # of them, by which settings are judged on some of the rows
 _PARTIAL_ENTRIES = 2_000_000  # that they have, about
 _COPIES = 10  # of the full columns that choosing the settings may need
 _JUDGING_ROWS = 100_000  # on which settings are judged where all rows need too much memory, about
@@ -78,27 +80,38 @@ def _columns_of(folder: Path, k: int, m: int, full, usable) -> list[tuple[np.nda
     ]
 
 
-def learn_within(o: Observations, memory: float, *, rank, center, shrinkage, random_state) -> Lesson:
-    """`learn`, with settings judged on some of the rows where all of them need too much memory.
+def learn_within(
+    o: Observations, memory: float, *, rank, center, shrinkage, refine, random_state
+) -> tuple[Lesson, float]:
+    """The lesson that `complete` would learn from these columns, and its optimism.
 
-    BLAS gets one thread, so that the bytes do not depend on how many there are.
+    Where all rows need too much memory, settings are judged on some of them, and nothing is refined. BLAS gets one
+    thread, so that the bytes do not depend on how many there are.
     """
     m, d = o.shape[0], o.full_columns.size
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage}
+    rng = None if random_state is None else as_generator(random_state)
     affordable = int(memory / 2 / (8 * _COPIES * max(1, d)))
-    with threadpool_limits(1, user_api="blas"):
-        if m <= affordable or not any(map(is_auto, settings.values())):
-            return learn(o, **settings, random_state=random_state)
-        rows = _rows_to_judge_by(o, affordable)
-        judged = learn(_at_rows(o, rows), **settings, random_state=random_state)
-        fixed = {
-            "rank": max(1, judged.space.rank),
-            "center": judged.space.center is not None,
-            "shrinkage": judged.noise_variance,
-        }
-        lesson = learn(o, **fixed)
-    words = {"settings": f"judged on {rows.size:,} of {m:,} rows"}
-    return replace(lesson, choices={**lesson.choices, **judged.choices, **words})
+    with one_blas_thread():
+        if m <= affordable:
+            lesson = learn(o, **settings, random_state=rng)
+            return refine_lesson(o, lesson, refine, as_generator(0) if rng is None else rng)
+        if not any(map(is_auto, settings.values())):
+            return learn(o, **settings), 1.0
+        some = _thinned(o)
+        rows = _rows_to_judge_by(some, affordable)
+        judged = learn(_at_rows(some, rows), **settings, random_state=rng)
+        fixed = max(1, judged.space.rank), judged.space.center is not None, judged.noise_variance
+        lesson = learn(o, **dict(zip(settings, fixed)))
+    words = {"settings": f"judged on {rows.size:,} of {m:,} rows, as many as the memory limit allows"}
+    return replace(lesson, choices={**lesson.choices, **judged.choices, **words}), 1.0
+
+
+def _thinned(o: Observations) -> Observations:
+    """The full columns and some of the others."""
+    columns = np.union1d(o.full_columns, o.partial_columns[_evenly(o.partial_columns.size, _JUDGING_COLUMNS)])
+    some = o.take(columns)
+    return replace(some, full_columns=np.flatnonzero(some.n_observed == o.shape[0]))
 
 
 def _rows_to_judge_by(o: Observations, most: int) -> np.ndarray:
@@ -124,7 +137,7 @@ def _at_rows(o: Observations, rows: np.ndarray) -> Observations:
     return Observations(shape, pointers_of(counts), kept, o.values[keep], None, np.flatnonzero(counts == rows.size))
 
 
-def write_lesson(folder: Path, lesson: Lesson) -> None:
+def write_lesson(folder: Path, lesson: Lesson, optimism: float) -> None:
     """The arrays of the column space in files of their own, and a record with the rest and their checksums."""
     arrays = {name: getattr(lesson.space, name) for name in _ARRAYS}
     sums = {name: publish_array(folder / f"{name}.npy", a) for name, a in arrays.items() if a is not None}
@@ -132,6 +145,7 @@ def write_lesson(folder: Path, lesson: Lesson) -> None:
         "space_noise_std": repr(lesson.space.noise_std),
         "noise_variance": repr(lesson.noise_variance),
         "choices": lesson.choices,
+        "optimism": repr(optimism),
         "sha256": sums,
     }
     publish_json(folder / _RECORD, facts)

@@ -27,6 +27,7 @@ from .block_files import (
     records,
     remove_damaged,
     remove_records,
+    typical_entries,
     unbroken,
     write_entries,
     write_solution,
@@ -90,6 +91,7 @@ def complete_triples(
     rank="auto",
     center="auto",
     shrinkage="auto",
+    refine="auto",
     bounds=None,
     random_state: int | None = None,
     memory_limit: float | None = None,
@@ -112,8 +114,9 @@ def complete_triples(
         The folder to write. While the run lasts it is called OUT.partial.
     row, column, value, header, delimiter, shape, duplicates, transpose
         As in `colonnade.read`.
-    rank, center, shrinkage, bounds
-        As in `complete`.
+    rank, center, shrinkage, refine, bounds
+        As in `complete`, learned from the full columns and a sample of the others. Where that needs too much memory
+        for all rows, nothing is refined.
     random_state : int, optional
         For which columns are asked about the settings.
     memory_limit : float, optional
@@ -144,7 +147,7 @@ def complete_triples(
     run = _Run(
         TripleFiles(tuple(paths_of(paths)), fields, shape, header, delimiter),
         duplicates,
-        _checked_settings(rank, center, shrinkage, random_state),
+        _checked_settings(rank, center, shrinkage, refine, random_state),
         checked_bounds(bounds),
         memory,
         _block_entries(block_entries, memory, partial_folder(out) if resume else None),
@@ -157,17 +160,29 @@ def complete_triples(
     return Completion.load(out)
 
 
-def solve_block(space: ColumnSpace, penalty, entries: Observations, *, n_threads: int | None = None):
+def solve_block(
+    space: ColumnSpace, penalty, entries: Observations, *, typical: float, n_threads: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and status of some columns, of which `entries` are the observations.
 
     The bytes depend neither on which other columns are in the block nor on the number of threads.
+
+    Parameters
+    ----------
+    space : ColumnSpace
+    penalty : array of shape (r,)
+    entries : Observations
+        Of a matrix with as many rows as the basis; a column with all of them is full.
+    typical : float
+        The median number of entries of the partial columns of all blocks.
+    n_threads : int, optional
 
     Returns
     -------
     coefficients : array of shape (columns, r)
     status : int8 array of shape (columns,)
     """
-    coefficients, status = solve_columns(space, entries, penalty=penalty, n_threads=n_threads)
+    coefficients, status = solve_columns(space, entries, penalty=penalty, typical=typical, n_threads=n_threads)
     return np.ascontiguousarray(coefficients.T), status
 
 
@@ -187,11 +202,12 @@ def _block_entries(asked, memory: int, folder: Path | None) -> int:
     return _BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
 
 
-def _checked_settings(rank, center, shrinkage, random_state) -> dict:
+def _checked_settings(rank, center, shrinkage, refine, random_state) -> dict:
     return {
         "rank": rank if is_auto(rank) else as_count("rank", rank, 1),
         "center": as_choice("center", center, (True, False, "auto")),
         "shrinkage": shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0),
+        "refine": refine if is_auto(refine) else as_count("refine", refine, 0),
         "random_state": None if random_state is None else as_count("random_state", random_state, 0),
     }
 
@@ -290,28 +306,28 @@ def _learned(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> 
     facts = lesson_on_disk(folder)
     if facts is None:
         run.progress("learning", 0, 1)
-        write_lesson(folder, _lesson(run, folder, triples, entries))
+        write_lesson(folder, *_lesson(run, folder, triples, entries))
         facts = lesson_on_disk(folder)
         run.progress("learning", 1, 1)
     return facts
 
 
-def _lesson(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> Lesson:
+def _lesson(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> tuple[Lesson, float]:
     (m, n), d = triples.shape, sum(record["full"] for record in entries)
     if d == 0:
         raise ValueError(no_full_column(m, fullest_columns(folder, entries)))
     rank = run.settings["rank"]
     if d == n and is_auto(rank):
-        return every_column_is_full(m, triples.dtype)
+        return every_column_is_full(m, triples.dtype), 1.0
     if not is_auto(rank):
         as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
     chosen = chosen_columns(folder, entries, m, run.memory)
-    lesson = learn_within(chosen, run.memory, **run.settings)
+    lesson, optimism = learn_within(chosen, run.memory, **run.settings)
     used = chosen.full_columns.size
     if used < d:
         words = {"column space": f"from {used:,} of {d:,} full columns, as many as the memory limit allows"}
         lesson = replace(lesson, choices={**lesson.choices, **words})
-    return lesson
+    return lesson, optimism
 
 
 def _solve(run: _Run, folder: Path, m: int, entries: list[dict], lesson: Lesson) -> None:
@@ -323,8 +339,9 @@ def _solve(run: _Run, folder: Path, m: int, entries: list[dict], lesson: Lesson)
         for k in todo:
             yield k, read_block(folder, k, entries[k])
 
+    typical = typical_entries(folder, entries, m) if todo else 0.0
     with closing(ahead(read(), depth=1)) as blocks, InBackground() as writers:
         for k, block in blocks:
-            coefficients, status = solve_block(lesson.space, lesson.penalty, block.observations(m))
+            coefficients, status = solve_block(lesson.space, lesson.penalty, block.observations(m), typical=typical)
             writers.call(write_solution, folder, k, coefficients, status)
             run.progress("solving", block.stop, entries[-1]["stop"])

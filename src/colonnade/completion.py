@@ -169,14 +169,17 @@ class Completion:
             data are, if the rows of each column were drawn at random. False trusts the prior: better if it is right
             or if the rows were chosen, but biased towards it.
         """
-        from .means import column_means
-
         level = as_real("level", level, 0, 1, "()")
         self._refuse_without_intervals()
-        means = column_means(self, level, as_choice("unbiased", unbiased, (True, False)))
+        means = self._column_means(level, as_choice("unbiased", unbiased, (True, False)))
         for values in means:
             self._keep_in_bounds(values)
         return means
+
+    def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        from .means import column_means
+
+        return column_means(self, level, unbiased)
 
     def _refuse_without_intervals(self) -> None:
         if not self.by_columns:

@@ -143,7 +143,7 @@ def _solving(rank: int, columns: int = 500) -> float:
     times = []
     for _ in range(2):
         start = time.perf_counter()
-        solve_block(space, np.zeros(rank), o)
+        solve_block(space, np.zeros(rank), o, typical=s)
         times.append(time.perf_counter() - start)
     return min(times) / o.rows.size
 

@@ -28,23 +28,32 @@ _ASKED_COLUMNS = 1_000
 _SPLITS = 4  # random halves of each asked column
 
 
-def column_means(completion, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means of all columns of a completion, and the ends of their intervals; see `Completion.column_means`."""
+def column_means(completion, level: float, unbiased: bool, asked=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means of all columns of a completion, and the ends of their intervals; see `Completion.column_means`.
+
+    `asked` is the completion of columns on which the intervals are calibrated, if not these themselves.
+    """
     o, (m, n) = completion.observations, completion.shape
     mean, deviation = np.full(n, np.nan), np.zeros(n)
     for j in o.full_columns:
         mean[j] = (o.values[o.indptr[j] : o.indptr[j + 1]] / np.float64(m)).sum()
-    noise, partial = _noise(completion), o.partial_columns
-    filled = partial[[Status(code).is_filled for code in completion.status[partial]]] if partial.size else partial
+    noise, filled = _noise(completion), _filled(completion)
     if noise > 0:
         model = _Model(completion, noise)
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
-        half = deviation * _half_width(model, o, filled, level, unbiased) * completion.optimism
+        calibration = (o, filled) if asked is None else (asked.observations, _filled(asked))
+        half = deviation * _half_width(model, *calibration, level, unbiased) * completion.optimism
     else:  # the data fit to rounding, and so do the means
         half = deviation
         for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
             mean[filled[lo : lo + step]] = completion.columns(filled[lo : lo + step]).mean(axis=0, dtype=np.float64)
     return mean, mean - half, mean + half
+
+
+def _filled(completion) -> np.ndarray:
+    """The partial columns that are filled."""
+    partial = completion.observations.partial_columns
+    return partial[[Status(code).is_filled for code in completion.status[partial]]] if partial.size else partial
 
 
 def _noise(completion) -> float:

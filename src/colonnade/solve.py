@@ -54,6 +54,7 @@ def solve_columns(
     observations: Observations,
     *,
     penalty=None,
+    typical: float | None = None,
     n_threads: int | None = None,
     progress=None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -67,6 +68,9 @@ def solve_columns(
         Of a matrix with m rows.
     penalty : array of shape (r,), optional
         The diagonal of Lambda, one non-negative number per direction; zero unless told.
+    typical : float, optional
+        How many entries a partial column has; the median of these columns unless told. It decides how directions are
+        scaled, and so the last bits: columns that are solved in several calls should be told the same.
     n_threads : int, optional
         As many as there are processors unless told. The answer does not depend on it.
     progress : function, optional
@@ -98,7 +102,8 @@ def solve_columns(
     if r == 0:
         _judge_zero_space(space.center, observations, status)
     elif partial.size:
-        scale = _scales_of(penalty, observations).astype(U.dtype)
+        typical = float(np.median(observations.n_observed[partial])) if typical is None else typical
+        scale = _scales_of(penalty, typical / observations.shape[0]).astype(U.dtype)
         V, scaled = (U, penalty) if (scale == 1).all() else (U * scale, penalty * scale.astype(np.float64) ** 2)
         _solve_partial(V, space.center, observations, scaled, partial, Z, status, n_threads, progress)
         Z *= scale
@@ -108,9 +113,11 @@ def solve_columns(
     return Z.T, status
 
 
-def _scales_of(penalty, o: Observations) -> np.ndarray:
-    """By which the directions are multiplied so that penalties of many sizes do not look like a bad condition."""
-    share = np.median(o.n_observed[o.partial_columns]) / o.shape[0]
+def _scales_of(penalty, share: float) -> np.ndarray:
+    """By which the directions are multiplied so that penalties of many sizes do not look like a bad condition.
+
+    `share` of the rows is observed.
+    """
     return 1 / np.sqrt(1 + penalty / share) if penalty.all() and share else np.ones(penalty.size)
 
 

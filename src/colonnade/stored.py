@@ -16,6 +16,7 @@ from .completion import Completion
 from .files._kinds import memory_size
 from .intervals import calibrate
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
+from .means import column_means
 from .observations import Observations, pointers_of
 
 BLOCK_FORMAT = "colonnade completion in blocks 1"
@@ -48,6 +49,7 @@ class StoredCompletion(Completion):
             "bounds": bounds,
             "choices": lesson.choices,
             "by_columns": True,
+            "optimism": float(facts["space"]["optimism"]),
             "starts": starts,
             "_folder": folder,
             "_facts": facts,
@@ -82,7 +84,12 @@ class StoredCompletion(Completion):
         block = Block(int(first), int(stop), *(arrays[name] for name in ENTRIES))
         Z, status = arrays["coefficients"].T, arrays["status"]
         entries = block.observations(self.shape[0])
-        return Completion(entries, self.space, Z, status, self.noise_variance, self.bounds, self.choices)
+        return self._completion(entries, Z, status)
+
+    def _completion(self, entries: Observations, Z: np.ndarray, status: np.ndarray) -> Completion:
+        """Of some columns, with all that they have in common."""
+        common = self.noise_variance, self.bounds, self.choices, True, self.optimism
+        return Completion(entries, self.space, Z, status, *common)
 
     def _array(self, k: int, name: str) -> np.ndarray:
         """An array of block k, compared with its checksum."""
@@ -134,6 +141,11 @@ class StoredCompletion(Completion):
         for table, first in zip(tables, self.starts):
             table.column += first
         return np.concatenate(tables).view(np.recarray)
+
+    def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        asked = self.some_columns(_ASKED_COLUMNS)
+        parts = [column_means(self.block(k), level, unbiased, asked) for k in range(self.n_blocks)]
+        return tuple(np.concatenate(part) for part in zip(*parts))
 
     def _by_blocks(self, columns):
         """The blocks that have some of these columns: which of them, and the block."""
@@ -190,7 +202,7 @@ class StoredCompletion(Completion):
         )
         Z = np.concatenate([np.zeros((self.rank, 0)), *coefficients], axis=1)
         codes = np.concatenate([none.astype(np.int8), *status])
-        return Completion(joined, self.space, Z, codes, self.noise_variance, self.bounds, self.choices)
+        return self._completion(joined, Z, codes)
 
     def __repr__(self) -> str:
         m, n = self.shape

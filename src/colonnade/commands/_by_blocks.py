@@ -39,6 +39,7 @@ _OPTIONS = (
     click.option("--dry-run", is_flag=True, help="Only print what memory, disk and time a run by blocks would need."),
 )
 _ENGINE_NAMES = "engine", "memory_limit", "resume"
+_SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "memory_limit", "resume"
 _TRIPLE_NAMES = "row", "column", "value", "header", "duplicates", "transpose"
 
 
@@ -109,15 +110,13 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     from .complete import check_outputs
 
     given = _triples(inputs, options)
-    if options.pop("refine") not in (0, "auto"):
-        raise click.UsageError("--refine needs all data in memory; leave it out, or say --engine memory")
     outputs = outputs or [Path(f"{inputs[0].absolute().stem}-completed")]
     folders = [output for output in outputs if not output.suffix]
     if len(folders) != 1 or (len(outputs) > 1 and entries is None):
         raise click.UsageError("a run by blocks writes one folder, an --output without an ending")
     if not options["resume"]:
         check_outputs(outputs, entries, force)
-    settings = {name: options[name] for name in ("rank", "center", "shrinkage", "bounds", "memory_limit", "resume")}
+    settings = {name: options[name] for name in _SETTING_NAMES}
     reading = {name: options[name] for name in _TRIPLE_NAMES}
     reading["header"] = given.header
     with stages() as report:
