@@ -596,3 +596,14 @@ def project(U, center, values, start, z):
                 part[q] += U[i, q] * x
         for q in range(r):
             z[q] += part[q]
+
+
+@_compiled(any_order=True)
+def fitted_values(A, B, indptr, rows, start, stop, out):
+    """The entries of A B' (m x k and n x k, in rows) at the observed places of the columns ``start <= j < stop``."""
+    for j in range(start, stop):
+        for k in range(indptr[j], indptr[j + 1]):
+            i, total = rows[k], 0.0
+            for q in range(A.shape[1]):
+                total += A[i, q] * B[j, q]
+            out[k] = total

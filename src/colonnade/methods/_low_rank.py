@@ -1,0 +1,126 @@
+"""What the iterating methods share: a sparse matrix plus one of low rank, and its top singular triples."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .._threads import default_threads, in_threads
+from ..observations import Observations
+
+_FEW_PRODUCTS = 2_000_000  # below this many a second thread costs more than it saves
+
+
+class Factors(NamedTuple):
+    """U diag(d) V' with orthonormal U (m, k) and V (n, k), and d (k,) falling."""
+
+    U: np.ndarray
+    d: np.ndarray
+    V: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        return self.d.size
+
+    @property
+    def norm(self) -> float:
+        return float(np.linalg.norm(self.d))
+
+    def top(self, k: int) -> Factors:
+        return Factors(self.U[:, :k], self.d[:k], self.V[:, :k])
+
+
+def nothing(shape) -> Factors:
+    return Factors(np.zeros((shape[0], 0)), np.zeros(0), np.zeros((shape[1], 0)))
+
+
+class Entries:
+    """The observed values in float64 and in units of the largest, so that no square overflows, less a center.
+
+    Attributes
+    ----------
+    values, weights : float64 arrays of shape (nnz,)
+    """
+
+    def __init__(self, o: Observations, unit: float, center=None):
+        self.shape, self.indptr, self.rows = o.shape, o.indptr, o.rows
+        self.values = o.values / unit
+        if center is not None:
+            self.values -= center[o.rows] / unit
+        self.weights = np.ones(o.values.size) if o.weights is None else o.weights.astype(np.float64)
+        index = np.int32 if max(o.values.size, *o.shape) < 2**31 else np.int64
+        self._pattern = o.rows.astype(index), o.indptr.astype(index)
+
+    def fitted(self, A, B) -> np.ndarray:
+        """The entries of A B', A (m, k) and B (n, k), at the observed places, shape (nnz,)."""
+        from .._kernels import fitted_values
+
+        A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
+        out = np.empty(self.values.size)
+        n_pieces = default_threads() if out.size * A.shape[1] > _FEW_PRODUCTS else 1
+        edges = np.searchsorted(self.indptr, np.linspace(0, out.size, n_pieces + 1)[1:-1])
+        pieces = pairwise([0, *edges.tolist(), self.shape[1]])
+        in_threads(lambda piece: fitted_values(A, B, self.indptr, self.rows, *piece, out), pieces)
+        return out
+
+    def matrix(self, values) -> sparse.csc_array:
+        """The sparse m x n matrix with these values at the observed places."""
+        return sparse.csc_array((values, *self._pattern), shape=self.shape)
+
+
+def top_triples(E, A, B, V, sweeps: int = 1) -> Factors:
+    """Singular triples of E + A B' by subspace iteration from V (n, k), as many as V has columns.
+
+    Warm starts are the point: between two steps of a method the space hardly moves, and one sweep is enough.
+    """
+    for _ in range(sweeps):
+        U = np.linalg.qr(E @ V + A @ (B.T @ V))[0]
+        W = E.T @ U + B @ (A.T @ U)
+        V = np.linalg.qr(W)[0] if _ < sweeps - 1 else V
+    V, d, P = np.linalg.svd(W, full_matrices=False)
+    return Factors(U @ P.T, d, V)
+
+
+def shrink(E, A, B, by: float, V, limit: int, rng, sweeps: int = 1, all_at_once=False) -> tuple[Factors, np.ndarray]:
+    """The singular triples of E + A B' above `by`, lowered by it: at most `limit`, and as many as V (n, k) has.
+
+    Also the directions to start from next time: those that nearly reach `by`, and some new ones if all of V did. So
+    the rank grows little by little; or `all_at_once`, with more directions until one does not reach `by`.
+    """
+    F = top_triples(E, A, B, V, sweeps)
+    while all_at_once and (F.d > by).all() and F.rank < limit:
+        F = top_triples(E, A, B, wider(rng, F.V, min(limit - F.rank, 5 + F.rank // 2)), 2 * sweeps)
+    r = min(int((F.d > by).sum()), limit)
+    V = wider(rng, F.V, min(limit - r, 3)) if r == F.rank else F.top(r + max(5, r // 3)).V
+    return F.top(r)._replace(d=F.d[:r] - by), V
+
+
+def leading(E, k: int, rng, sweeps: int = 12) -> Factors:
+    """The top k singular triples of a sparse matrix, from a random start."""
+    none = nothing(E.shape)
+    wide = min(min(E.shape), k + 10)
+    return top_triples(E, none.U, none.V, rng.standard_normal((E.shape[1], wide)), sweeps).top(k)
+
+
+def factors_of(A, B) -> Factors:
+    """The singular value decomposition of A B', A (m, k) and B (n, k), without forming it."""
+    P, R = np.linalg.qr(A)
+    Q, S = np.linalg.qr(B)
+    X, d, Yt = np.linalg.svd(R @ S.T)
+    return Factors(P @ X, d, Q @ Yt.T)
+
+
+def distance(X: Factors, A, B) -> float:
+    """|X - A B'|_F, exact to rounding also where the two are close: inside the space of U and outside of it."""
+    inside = X.U.T @ A
+    outside = A - X.U @ inside
+    square = np.linalg.norm(X.d[:, None] * X.V.T - inside @ B.T) ** 2
+    return float(np.sqrt(square + max(0.0, np.sum((outside.T @ outside) * (B.T @ B)))))
+
+
+def wider(rng, V, k: int) -> np.ndarray:
+    """V (n, l) with k random directions beside it."""
+    return np.column_stack([V, rng.standard_normal((V.shape[0], k))])
