@@ -16,9 +16,9 @@ def command() -> None:
 
     \b
     Example:
-      lm_eval run --model ... --tasks T --log_samples --output_path logs     (some models, all questions)
+      lm-eval run --model ... --tasks T --log_samples --output_path logs     (some models, all questions)
       colonnade harness select logs --questions 100 -o samples.json
-      lm_eval run --model ... --tasks T --log_samples --output_path logs --samples samples.json
+      lm-eval run --model ... --tasks T --log_samples --output_path logs --samples samples.json
       colonnade harness score logs
     """
 
