@@ -8,7 +8,7 @@ from pathlib import Path
 import colonnade
 
 ORDER = [
-    ["_arguments", "_threads", "_tiles", "_writing"],
+    ["_arguments", "provenance", "_threads", "_tiles", "_writing"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning"],
     ["observations"],
@@ -17,12 +17,14 @@ ORDER = [
     ["solve", "labels", "cutting"],
     ["learn", "certificates"],
     ["inspection", "intervals", "means", "refine", "row_selection"],
+    ["evidence"],
+    ["plots"],
     ["completion", "block_learning"],
     ["stored", "summary", "_imputer"],
     ["storage"],
     ["blocks"],
     ["estimators", "estimates"],
-    ["demo", "methods", "experiments", "leaderboard"],
+    ["demo", "methods", "experiments", "leaderboard", "report"],
     ["commands"],
     ["cli"],
     ["__init__"],

@@ -203,18 +203,24 @@ def _more_entries(completion, table) -> np.ndarray:
 
 
 _REMEDIES = {
-    "approximate": "measure about {more:,} more entries of each to settle them",
-    "weakly determined": "measure about {more:,} more entries of each, for the prior or the noise decides now",
-    "unchecked": "measure one more entry of each, so that the fit can be tested",
-    "poor fit": "measure them in full, for the full columns explain little of them",
-    "off the column space": "measure them in full, for the full columns do not explain them",
-    "no observation": "measure at least {more:,} entries of each",
-    "prior alone": "measure entries of each; about {more:,} would determine them",
-    "prior decides": "measure more entries of each",
-    "too few entries": "measure at least {more:,} more entries of each, or lower the rank",
-    "not determined": "measure about {more:,} other entries of each, or lower the rank",
+    "approximate": "measure about {more:,} more entries{each} to settle {them}",
+    "weakly determined": "measure about {more:,} more entries{each}, for the prior or the noise decides now",
+    "unchecked": "measure one more entry{each}, so that the fit can be tested",
+    "poor fit": "measure {them} in full, for the full columns explain little of {them}",
+    "off the column space": "measure {them} in full, for the full columns do not explain {them}",
+    "no observation": "measure at least {more:,} entries{each}",
+    "prior alone": "measure entries{each}; about {more:,} would determine {them}",
+    "prior decides": "measure more entries{each}",
+    "too few entries": "measure at least {more:,} more entries{each}, or lower the rank",
+    "not determined": "measure about {more:,} other entries{each}, or lower the rank",
     "overflow": "rescale the data",
 }
+
+
+def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | None:
+    """What would help a column with this verdict, or each of several; None if it needs no help."""
+    words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
+    return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
 
 
 def verdicts_in_words(completion, table) -> list[str]:
@@ -224,10 +230,11 @@ def verdicts_in_words(completion, table) -> list[str]:
     for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
         here = table[table.verdict == verdict]
         line = f"{count:,} {'column' if count == 1 else 'columns'} {verdict}"
-        if verdict in _REMEDIES:
+        cure = remedy(str(verdict), int(np.median(here.more_entries)), of_each=True)
+        if cure is not None:
             which = ", ".join(str(j) if names is None else shown(names[j]) for j in here.column[:3])
             more = ", ..." if count > 3 else ""
-            line += f" ({which}{more}): {_REMEDIES[str(verdict)].format(more=int(np.median(here.more_entries)))}"
+            line += f" ({which}{more}): {cure}"
         lines.append((-count, line))
     return [line for _, line in sorted(lines)]
 

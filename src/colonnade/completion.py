@@ -15,6 +15,7 @@ from .frames import frame_of
 from .intervals import calibrate, deviations
 from .learn import Lesson, learn, penalty_of
 from .observations import Observations, as_observations
+from .provenance import run_facts
 from .refine import refine_lesson
 from .sampling import observe
 from .solve import Status, solve_columns
@@ -49,6 +50,8 @@ class Completion:
         entry out has a closed form. Methods that fit all columns together say False, and have no intervals.
     optimism : float
         By how much errors of entries left out are larger than they seem, for a refinement has seen the entries; >= 1.
+    run : dict
+        With which settings and versions it was computed, if that is known; what JSON can hold.
     """
 
     observations: Observations
@@ -60,6 +63,7 @@ class Completion:
     choices: dict = field(default_factory=dict)
     by_columns: bool = True
     optimism: float = 1.0
+    run: dict = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -202,6 +206,30 @@ class Completion:
 
         return "\n".join(in_words(summarise(self)))
 
+    def plot(self, what: str | None = None, ax=None):
+        """Draw with matplotlib: "coverage", "spectrum", "prediction" or "calibration", or all four in one figure.
+
+        Parameters
+        ----------
+        what : str, optional
+            coverage: the share of entries seen; spectrum: the directions, with the noise; prediction: entries left out
+            against the truth; calibration: how many of them lie within their intervals.
+        ax : matplotlib Axes, optional
+            On which to draw one of them; new ones unless told.
+
+        Returns
+        -------
+        matplotlib Axes, or Figure of all four
+        """
+        from .plots import plot_completion
+
+        return plot_completion(self, what, ax)
+
+    def _repr_html_(self) -> str:
+        from .summary import notebook_html
+
+        return notebook_html(self)
+
     def save(self, path, *, force: bool = False) -> None:
         """Write the completion into a new folder: arrays, names, facts and checksums, readable without pickle.
 
@@ -300,6 +328,7 @@ def complete(
     progress : function, optional
         Called as ``progress(done, total)`` now and then.
     """
+    asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     observations = as_observations(data)
     m, n = observations.shape
     d = observations.full_columns.size
@@ -325,7 +354,9 @@ def complete(
             lesson, optimism = refine_lesson(observations, lesson, refine, as_generator(0) if rng is None else rng)
     space, noise = lesson.space, lesson.noise_variance
     coefficients, status = solve_columns(space, observations, penalty=lesson.penalty, progress=progress)
-    return Completion(observations, space, coefficients, status, noise, bounds, lesson.choices, optimism=optimism)
+    run = run_facts(**asked, bounds=bounds, random_state=random_state)
+    choices = lesson.choices
+    return Completion(observations, space, coefficients, status, noise, bounds, choices, optimism=optimism, run=run)
 
 
 def algorithm1(

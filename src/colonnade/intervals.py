@@ -71,15 +71,10 @@ def _power_of(deviations, power, unit) -> np.ndarray:
 
 
 def calibrate(completion) -> Calibration:
-    """Leave out entries of partial columns, evenly chosen where there are many."""
-    o, m = completion.observations, completion.shape[0]
-    partial = o.partial_columns
-    able = partial[(o.n_observed[partial] > 1) & (completion.status[partial] != Status.OVERFLOW)]
-    most = max(1, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[able])))) if able.size else 0
-    if able.size > most:
-        able = able[np.linspace(0, able.size - 1, most).astype(int)]
-    asked = o.take(able)
-    errors, deviations = _left_out(completion, asked)
+    """Leave out entries of partial columns."""
+    m = completion.shape[0]
+    asked = completion.observations.take(able_columns(completion))
+    errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
     errors, deviations, rows = np.abs(errors[known]), deviations[known], asked.rows[known]
     if errors.size < _ENOUGH:
@@ -96,6 +91,15 @@ def calibrate(completion) -> Calibration:
     return min(choices, key=lambda choice: choice[0])[1]
 
 
+def able_columns(completion) -> np.ndarray:
+    """Partial columns of which entries can be left out, evenly chosen where there are many."""
+    o = completion.observations
+    partial = o.partial_columns
+    able = partial[(o.n_observed[partial] > 1) & (completion.status[partial] != Status.OVERFLOW)]
+    most = max(1, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[able])))) if able.size else 0
+    return able[np.linspace(0, able.size - 1, most).astype(int)] if able.size > most else able
+
+
 def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:
     """The factor of every row, shape (m,), and for every entry left out the one that its row has without it."""
     typical = float(np.mean(squares))
@@ -107,7 +111,7 @@ def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:
     return factors, np.sqrt(others / ((counts[rows] - 1 + _ROW_CAUTION) * typical))
 
 
-def _left_out(completion, asked) -> tuple[np.ndarray, np.ndarray]:
+def left_out(completion, asked) -> tuple[np.ndarray, np.ndarray]:
     """Errors and predicted deviations of the entries left out, shape (nnz,) each."""
     noise = completion.noise_variance
     errors, deviations = leave_one_out(completion.space, asked, [noise])

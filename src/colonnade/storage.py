@@ -50,6 +50,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "choices": completion.choices,
         "by_columns": completion.by_columns,
         "optimism": repr(completion.optimism),
+        "run": completion.run,
         "sha256": {name: checksum(a) for name, a in arrays.items()},
         "sha256_of_names": checksum_of_names(names),
     }
@@ -113,4 +114,4 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T
     choices, by_columns, optimism = facts["choices"], facts["by_columns"], float(facts["optimism"])
-    return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism)
+    return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, facts["run"])

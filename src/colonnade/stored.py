@@ -50,6 +50,7 @@ class StoredCompletion(Completion):
             "choices": lesson.choices,
             "by_columns": True,
             "optimism": float(facts["space"]["optimism"]),
+            "run": facts["run"],
             "starts": starts,
             "_folder": folder,
             "_facts": facts,

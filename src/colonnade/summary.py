@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from html import escape
 
 import numpy as np
 
 from ._arguments import shown
 from .certificates import verdicts_in_words
 from .solve import Status
+
+_NOTEBOOK_COLUMNS = 20_000  # up to which a notebook shows the verdicts; more would make it wait
 
 
 def summarise(completion, *, verdicts: bool = True) -> dict:
@@ -76,3 +79,13 @@ def not_filled(summary: dict) -> list[str]:
         return []
     named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
     return [f"Not filled: {count:,} columns ({named}); the first {some[0]['message']}."]
+
+
+def notebook_html(completion) -> str:
+    """What a notebook shows of a completion: what it is, what was chosen and how far to trust it."""
+    lines = in_words(summarise(completion)) if completion.shape[1] <= _NOTEBOOK_COLUMNS else []
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(words)}</td></tr>'
+        for name, _, words in (line.partition(": ") for line in lines)
+    )
+    return f"<div><strong>{escape(repr(completion)[1:-1])}</strong><table>{rows}</table></div>"

@@ -1,0 +1,122 @@
+"""What a finished completion shows for itself: how well it predicts entries left out, and what it was learned from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .column_space import fit_column_space
+from .intervals import able_columns, calibrate, left_out
+
+LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+_FEW = 30  # entries left out that tell nothing
+_MOST_WORK = 2e9  # multiplications for singular values that the completion does not have itself
+_STORED_COLUMNS = 2_000  # that are read of a completion on the disk
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Observed entries of partial columns, each predicted from the others of its column.
+
+    Attributes
+    ----------
+    truth, predicted : float64 arrays of shape (k,)
+    error : float
+        Root mean square of their difference, times the optimism of the completion.
+    spread : float
+        Root mean square of the truth about the center, which is the error of predicting no more than that.
+    levels, coverage : arrays of shape (l,)
+        The share of the entries within their intervals of each level. The intervals of half of the columns were
+        calibrated on the other half, so that no entry has a say in its own interval.
+    """
+
+    truth: np.ndarray
+    predicted: np.ndarray
+    error: float
+    spread: float
+    levels: np.ndarray
+    coverage: np.ndarray
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """How much the full columns vary in each direction.
+
+    Attributes
+    ----------
+    deviations : array of shape (r,)
+        Standard deviation of a column's coefficient along each direction in use.
+    of_full_columns : array of shape (k,) or None
+        The same for all directions of the full columns, about the same center; None where that is a long computation.
+    noise_std : float
+        Of an entry, which is also that of a coefficient of a column seen in full.
+    blurred : float
+        That of a coefficient of a column with the median number of entries: directions below are decided by the prior.
+    """
+
+    deviations: np.ndarray
+    of_full_columns: np.ndarray | None
+    noise_std: float
+    blurred: float
+
+
+def hold_out(completion) -> HeldOut | None:
+    """The entries left out; None where leaving out has no closed form, or too few can be."""
+    if not completion.by_columns:
+        return None
+    some = completion.some_columns(_STORED_COLUMNS) if hasattr(completion, "some_columns") else completion
+    columns = able_columns(some)
+    halves = columns[::2], columns[1::2]
+    parts = [_tested(some, *pair) for pair in (halves, halves[::-1]) if min(map(len, pair))]
+    if sum(truth.size for truth, _, _ in parts) < _FEW:
+        return None
+    truth, errors, within = (np.concatenate(found) for found in zip(*parts))
+    unit = float(np.abs(errors).max()) or 1.0
+    predicted = truth - errors
+    completion._keep_in_bounds(predicted)
+    error = unit * float(np.sqrt(np.mean((errors / unit) ** 2))) * completion.optimism
+    return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, within.mean(axis=0))
+
+
+def _tested(completion, tested, learned) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Truth and errors of the entries of some columns, and whether they lie in the intervals that others teach."""
+    asked = completion.observations.take(tested)
+    errors, deviations = left_out(completion, asked)
+    known = np.isfinite(errors) & (deviations > 0)
+    errors, rows = errors[known], asked.rows[known]
+    calibration = calibrate(_part(completion, learned))
+    reach = calibration.reach(rows, deviations[known])
+    ends = np.array([calibration.half_width(level) for level in LEVELS])
+    within = np.abs(errors)[:, None] * completion.optimism <= reach[:, None] * ends
+    return asked.values[known].astype(np.float64), errors, within
+
+
+def _part(completion, columns):
+    """The completion of some columns alone."""
+    return replace(
+        completion,
+        observations=completion.observations.take(columns),
+        coefficients=completion.coefficients[:, columns],
+        status=completion.status[columns],
+    )
+
+
+def _spread(completion, columns) -> float:
+    o = completion.observations.take(columns)
+    x = o.values.astype(np.float64) - (0 if completion.center is None else completion.center[o.rows])
+    unit = float(np.abs(x).max(initial=0)) or 1.0
+    return unit * float(np.sqrt(np.mean((x / unit) ** 2)))
+
+
+def spectrum(completion) -> Spectrum:
+    """The directions in use, beside all that the full columns have."""
+    o, space, m = completion.observations, completion.space, completion.shape[0]
+    d, partial = o.full_columns.size, o.partial_columns
+    everything = None
+    if d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
+        with np.errstate(over="ignore"):
+            everything = np.sqrt(fit_column_space(o, center=space.center is not None).variances)
+    usual = max(1.0, float(np.median(o.n_observed[partial]))) if partial.size else float(m)
+    noise = completion.noise_std
+    return Spectrum(np.sqrt(space.variances), everything, noise, noise * np.sqrt(m / usual))

@@ -1,0 +1,133 @@
+"""Pictures of a completion: coverage, spectrum, prediction and calibration, drawn on axes of matplotlib."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._arguments import as_choice
+from .coverage import coverage
+from .evidence import hold_out, spectrum
+
+_POINTS = 1_500  # of a scatter plot; more are a blot and a large file
+_DIRECTIONS = 300  # of the spectrum that are drawn
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours of a picture; `shades` is a colour map."""
+
+    text: str = "#333333"
+    faint: str = "#999999"
+    main: str = "#1f5fa8"
+    other: str = "#b3541e"
+    shades: str = "Blues"
+
+
+def plot_completion(completion, what=None, ax=None):
+    """Draw one picture of a completion, or all four; see `Completion.plot`."""
+    if what is None and ax is None:
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots(2, 2, figsize=(11, 8), layout="constrained")
+        for name, panel in zip(PICTURES, axes.ravel()):
+            PICTURES[name](panel, completion, Palette())
+            panel.set_title(name)
+        return figure
+    what = as_choice("what", what, tuple(PICTURES))
+    if ax is None:
+        from matplotlib import pyplot
+
+        _, ax = pyplot.subplots(layout="constrained")
+    PICTURES[what](ax, completion, Palette())
+    return ax
+
+
+def draw_coverage(ax, completion, palette: Palette) -> None:
+    """The share of entries seen, over the matrix with its fullest columns at the left."""
+    m, n = completion.shape
+    shares = coverage(completion.observations, 120, 240)
+    ax.imshow(
+        shares,
+        cmap=palette.shades,
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0.5, n + 0.5, m + 0.5, 0.5),
+    )
+    ax.set_xlabel("columns, the fullest first")
+    ax.set_ylabel("rows")
+
+
+def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
+    """The deviation of each direction, with the noise and what a column with few entries can tell."""
+    found = spectrum(completion) if found is None else found
+    if found.deviations.size == 0:
+        _say(ax, "no direction: every column is full, or the full columns are zero", palette)
+        return
+    if found.of_full_columns is not None:
+        values = found.of_full_columns[:_DIRECTIONS]
+        label = "of the full columns"
+        ax.plot(np.arange(1, values.size + 1), values, "o", ms=5, mfc="none", color=palette.faint, label=label)
+    values = found.deviations[:_DIRECTIONS]
+    rank = found.deviations.size
+    ax.plot(np.arange(1, values.size + 1), values, ".", ms=6, color=palette.main, label=f"in use: {rank:,}")
+    if np.isfinite(found.noise_std) and found.noise_std > 0:
+        ax.axhline(found.noise_std, color=palette.other, lw=1.5, label="noise of an entry")
+        ax.axhline(found.blurred, color=palette.other, lw=1, ls="--", label="told by the usual number of entries")
+    if rank <= _DIRECTIONS:
+        ax.axvline(rank + 0.5, color=palette.main, lw=1, ls=":")
+    positive = [v for v in (found.of_full_columns, found.deviations) if v is not None and (v > 0).any()]
+    if positive:
+        ax.set_yscale("log")
+    ax.set_xlabel("direction")
+    ax.set_ylabel("standard deviation of a column along it")
+    ax.legend(frameon=False, fontsize=8, labelcolor=palette.text)
+
+
+def draw_prediction(ax, completion, palette: Palette, found=None) -> None:
+    """Entries left out: the prediction from the rest of the column against the truth."""
+    found = hold_out(completion) if found is None else found
+    if found is None:
+        _say(ax, "no entry could be left out", palette)
+        return
+    some = np.linspace(0, found.truth.size - 1, min(_POINTS, found.truth.size)).astype(int)
+    truth, predicted = found.truth[some], found.predicted[some]
+    ax.plot(truth, predicted, ".", ms=3, alpha=0.6, color=palette.main)
+    low, high = float(truth.min()), float(truth.max())
+    ax.plot([low, high], [low, high], color=palette.other, lw=1)
+    margin = 0.25 * (high - low) or 1.0  # a wild prediction must not hide the others
+    ax.set_ylim(max(low - margin, predicted.min() - 0.02 * margin), min(high + margin, predicted.max() + 0.02 * margin))
+    ax.set_xlabel("truth")
+    ax.set_ylabel("predicted without it")
+
+
+def draw_calibration(ax, completion, palette: Palette, found=None) -> None:
+    """The share of entries left out that lie in their interval, against the level of the interval."""
+    found = hold_out(completion) if found is None else found
+    if found is None:
+        _say(ax, "no entry could be left out", palette)
+        return
+    ax.plot([0, 1], [0, 1], color=palette.other, lw=1, label="as promised")
+    ax.plot(found.levels, found.coverage, "o-", ms=4, lw=1.2, color=palette.main, label="found")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("level of the interval")
+    ax.set_ylabel("share of entries within it")
+    ax.legend(frameon=False, fontsize=8, labelcolor=palette.text)
+
+
+def _say(ax, words: str, palette: Palette) -> None:
+    ax.text(0.5, 0.5, words, ha="center", va="center", color=palette.text, transform=ax.transAxes, wrap=True)
+    ax.set_xticks([])
+    ax.set_yticks([])
+
+
+PICTURES = {
+    "coverage": draw_coverage,
+    "spectrum": draw_spectrum,
+    "prediction": draw_prediction,
+    "calibration": draw_calibration,
+}
