@@ -47,3 +47,29 @@ def orthonormality(U):
 def space_angle(U, V):
     """Sine of the largest angle between the spaces of two orthonormal bases."""
     return np.linalg.norm(V - U @ (U.T @ V), 2)
+
+
+HOSTILE = [  # names that try to be more than names
+    "</script><script>document.title='broken'</script>",
+    "<img src=x onerror=\"document.title='broken'\">",
+    "=cmd()",
+    "[/bold]",
+    "$x_{$",
+    "{{ 7 * 7 }}",
+    "\x1b[31mred\x1b[0m\u202e",
+    "x" * 1_000_000,
+]
+
+
+def noisy(rng, m=60, n=80, r=4, n_full=25, s=14, noise=0.1, names=()):
+    """Low rank and noise, as observations: one column not seen, eight seen in three rows; those bear the names."""
+    L, R = low_rank(rng, m, n, r)
+    M = L @ R + noise * rng.standard_normal((m, n))
+    known, _ = hide(rng, M, n_full, s)
+    nothing, *few = np.flatnonzero(np.isnan(known).any(axis=0))[:9]
+    known[:, nothing] = np.nan
+    known[:3, few], known[3:, few] = M[:3, few], np.nan
+    labels = [f"c{j}" for j in range(n)]
+    for j, name in zip(few, names):
+        labels[j] = name
+    return M, co.Observations.from_dense(known, column_names=labels)

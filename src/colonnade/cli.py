@@ -14,6 +14,7 @@ COMMANDS = {
     "complete": "Fill the gaps of a file.",
     "inspect": "Say what is known of a file, whether it can be completed, and what would help.",
     "plan": "Say how much to measure, or which rows.",
+    "report": "Write a result as one HTML page: what was filled, and how far to trust it.",
     "harness": "Evaluate a model on a fraction of a benchmark of lm-evaluation-harness.",
     "demo": "Complete a photograph from some of its columns and a few of its other pixels.",
     "reproduce": "Rerun the experiments of the paper and say whether its claims hold.",

@@ -24,19 +24,26 @@ def coverage(observations: Observations, n_rows: int = 60, n_columns: int = 120)
     -------
     array of shape (min(n_rows, m), min(n_columns, n))
     """
-    m, n = observations.shape
+    return coverage_of_parts([observations], observations.shape, observations.n_observed, n_rows, n_columns)
+
+
+def coverage_of_parts(parts, shape, n_observed, n_rows: int, n_columns: int) -> np.ndarray:
+    """The same for a matrix whose columns come in several observations, one after the other."""
+    m, n = shape
     R, C = min(n_rows, m), min(n_columns, n)
     place = np.empty(n, np.int64)
-    place[np.argsort(-observations.n_observed, kind="stable")] = np.arange(n)
-    seen = np.zeros(R * C)
-    step = max(1, _BLOCK_ENTRIES // max(1, int(observations.n_observed.max(initial=1))))
-    for lo in range(0, n, step):
-        indptr = observations.indptr[lo : lo + step + 1]
-        columns = np.repeat(place[lo : lo + step] * C // n, np.diff(indptr))
-        rows = observations.rows[indptr[0] : indptr[-1]].astype(np.int64) * R // m
-        seen += np.bincount(rows * C + columns, minlength=R * C)
-    cells = np.outer(_sizes(m, R), _sizes(n, C))
-    return seen.reshape(R, C) / cells
+    place[np.argsort(-n_observed, kind="stable")] = np.arange(n)
+    seen, first = np.zeros(R * C), 0
+    for o in parts:
+        step = max(1, _BLOCK_ENTRIES // max(1, int(o.n_observed.max(initial=1))))
+        for lo in range(0, o.shape[1], step):
+            indptr = o.indptr[lo : lo + step + 1]
+            here = place[first + lo : first + lo + indptr.size - 1]
+            columns = np.repeat(here * C // n, np.diff(indptr))
+            rows = o.rows[indptr[0] : indptr[-1]].astype(np.int64) * R // m
+            seen += np.bincount(rows * C + columns, minlength=R * C)
+        first += o.shape[1]
+    return seen.reshape(R, C) / np.outer(_sizes(m, R), _sizes(n, C))
 
 
 def _sizes(n: int, k: int) -> np.ndarray:

@@ -111,12 +111,14 @@ def _spread(completion, columns) -> float:
 
 def spectrum(completion) -> Spectrum:
     """The directions in use, beside all that the full columns have."""
-    o, space, m = completion.observations, completion.space, completion.shape[0]
-    d, partial = o.full_columns.size, o.partial_columns
+    space, seen, m = completion.space, completion.n_observed, completion.shape[0]
+    d, partial = int((seen == m).sum()), seen[(seen > 0) & (seen < m)]
     everything = None
-    if d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
+    in_memory = not hasattr(completion, "block")
+    if in_memory and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
         with np.errstate(over="ignore"):
-            everything = np.sqrt(fit_column_space(o, center=space.center is not None).variances)
-    usual = max(1.0, float(np.median(o.n_observed[partial]))) if partial.size else float(m)
+            fitted = fit_column_space(completion.observations, center=space.center is not None)
+            everything = np.sqrt(fitted.variances)
+    usual = float(np.median(partial)) if partial.size else float(m)
     noise = completion.noise_std
     return Spectrum(np.sqrt(space.variances), everything, noise, noise * np.sqrt(m / usual))

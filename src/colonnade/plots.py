@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._arguments import as_choice
-from .coverage import coverage
+from .coverage import coverage_of_parts
 from .evidence import hold_out, spectrum
 
 _POINTS = 1_500  # of a scatter plot; more are a blot and a large file
@@ -16,13 +16,13 @@ _DIRECTIONS = 300  # of the spectrum that are drawn
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours of a picture; `shades` is a colour map."""
+    """Colours of a picture; `seen` is that of entries seen, on whatever the page is."""
 
     text: str = "#333333"
     faint: str = "#999999"
     main: str = "#1f5fa8"
     other: str = "#b3541e"
-    shades: str = "Blues"
+    seen: str = "#3f83cf"
 
 
 def plot_completion(completion, what=None, ax=None):
@@ -47,12 +47,14 @@ def plot_completion(completion, what=None, ax=None):
 def draw_coverage(ax, completion, palette: Palette) -> None:
     """The share of entries seen, over the matrix with its fullest columns at the left."""
     m, n = completion.shape
-    shares = coverage(completion.observations, 120, 240)
+    blocks = range(getattr(completion, "n_blocks", 0))  # of one on the disk, a few at a time
+    parts = (completion.block(k).observations for k in blocks) if blocks else [completion.observations]
+    shares = coverage_of_parts(parts, completion.shape, completion.n_observed, 120, 240)
+    pixels = np.empty((*shares.shape, 4))
+    pixels[..., :3] = [int(palette.seen[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    pixels[..., 3] = np.where(shares > 0, 0.12 + 0.88 * shares, 0)  # a little is to be seen where a little was
     ax.imshow(
-        shares,
-        cmap=palette.shades,
-        vmin=0,
-        vmax=1,
+        pixels,
         aspect="auto",
         interpolation="nearest",
         extent=(0.5, n + 0.5, m + 0.5, 0.5),

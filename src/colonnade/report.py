@@ -23,7 +23,7 @@ from .provenance import versions
 from .summary import summarise
 
 _MOST_ROWS = 500  # of the table of columns
-_LONGEST_NAME = 60
+_LONGEST_NAME, _LONGEST_COMMAND = 60, 2_000
 _WORST_FIRST = (
     "overflow",
     "no observation",
@@ -43,7 +43,7 @@ _STAND_INS = Palette("#010203", "#010204", "#010205", "#010206")
 _VARIABLES = {"#010203": "--text", "#010204": "--faint", "#010205": "--main", "#010206": "--other"}
 _ALT = {
     "coverage": "Picture of the matrix: the darker a place, the more of its entries were seen.",
-    "spectrum": "Plot of the standard deviation of the columns along each direction, falling, with the noise as a line.",
+    "spectrum": "Plot of the standard deviation of the columns along each direction, with the noise as a line.",
     "prediction": "Scatter plot of predicted values of entries left out against their true values, with the diagonal.",
     "calibration": "Plot of the share of entries within their intervals against the level of the intervals.",
 }
@@ -94,7 +94,7 @@ def _content(completion, command: str | None) -> dict:
         "summary": summary,
         "headline": _headline(summary, found),
         "verdicts": _bar(summary["verdicts"]),
-        "trust": verdicts_in_words(completion, table),
+        "trust": [line for line in verdicts_in_words(completion, table) if ": " in line],
         "pictures": _pictures(completion, found),
         "words": _picture_words(completion, summary, found),
         "columns": rows[:_MOST_ROWS],
@@ -124,15 +124,17 @@ def _trust(summary: dict, found: HeldOut | None) -> str:
     partial = summary["shape"][1] - summary["n_full_columns"]
     if partial == 0:
         return "Every column was seen in full: there is nothing to doubt."
-    good = summary["verdicts"].get("recovered", 0)
-    words = f"{good:,} of {partial:,} filled columns are recovered as well as the noise allows."
+    verdicts = sorted(summary["verdicts"].items(), key=lambda pair: -pair[1])
+    others = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts if verdict not in _GOOD)
+    good = f"{summary['verdicts'].get('recovered', 0):,} are recovered as well as the noise allows"
+    words = f"Of {partial:,} columns to fill, {good}{', ' + others if others else ''}."
     if found is None:
         return words + " No entry could be left out to test the predictions."
     share = found.error / found.spread if found.spread else 0.0
     at_90 = float(found.coverage[np.argmin(np.abs(found.levels - 0.9))])
     return (
         f"{words} Known entries, predicted as if they were not, are off by {_number(found.error)} (root mean square),"
-        f" {_percent(share)} of their spread; {_percent(at_90)} of them lie within their 90 % interval."
+        f" {_percent(share)} of their spread; {_percent(at_90)} of them lie within their {_percent(0.9)} interval."
     )
 
 
@@ -141,7 +143,7 @@ def _picture_words(completion, summary: dict, found: HeldOut | None) -> dict:
     noise, optimism = summary["noise_std"], completion.optimism
     left_out = "Nothing could be left out: too few entries, or a method that fits all columns together."
     if found is not None:
-        left_out = f"{found.truth.size:,} known entries were left out one by one and predicted from the others of their column."
+        left_out = f"{found.truth.size:,} known entries, each left out and predicted from the others of its column."
     return {
         "coverage": "Rows from top to bottom, columns sorted by how much of them was seen.",
         "spectrum": f"{completion.rank:,} directions are in use"
@@ -163,22 +165,26 @@ def _run(completion, command: str | None) -> dict:
     """How to compute the result again, as far as it is known."""
     run = completion.run
     settings = run.get("settings", {})
-    given = {name: value for name, value in settings.items() if value is not None}
+    given = {name: value for name, value in settings.items() if value not in (None, "auto")}
+    call = "colonnade.complete_triples(paths, out" if "input" in run else "colonnade.complete(data"
+    line = command or run.get("command")
     return {
-        "command": command or run.get("command"),
-        "python": f"colonnade.complete(data{''.join(f', {k}={v!r}' for k, v in given.items())})" if settings else None,
-        "seed": settings.get("random_state") if settings else None,
+        "command": line if line is None or len(line) <= _LONGEST_COMMAND else line[: _LONGEST_COMMAND - 3] + "...",
+        "python": call + "".join(f", {name}={value!r}" for name, value in given.items()) + ")" if settings else None,
+        "seed": settings.get("random_state"),
         "versions": run.get("versions") or versions(),
         "versions_known": "versions" in run,
     }
 
 
 def _number(value) -> str:
-    return f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else "" if value != value else f"{value:,}"
+    return (
+        f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else "" if value != value else f"{value:,}"
+    )
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
 
 
 # ----------------------------------------------------------------------------------------------------- table
@@ -203,7 +209,7 @@ def _open_columns(completion, table) -> list[dict]:
     badness = {verdict: k for k, verdict in enumerate(_WORST_FIRST)}
     uncertain = np.nan_to_num(open_ones.uncertainty, nan=-1.0, posinf=np.inf)
     order = np.lexsort((-uncertain, [badness[str(verdict)] for verdict in open_ones.verdict]))
-    names = completion.observations.column_names
+    names = completion.column_names
     return [_open_column(one, names, badness) if k < _MOST_ROWS else {} for k, one in enumerate(open_ones[order])]
 
 
@@ -242,12 +248,11 @@ def _pictures(completion, found: HeldOut | None) -> dict:
         extra = () if name == "coverage" else (known[name],)
         if name in ("prediction", "calibration") and found is None:
             continue
-        wide = name in ("coverage",)
-        result[name] = Markup(_svg(name, lambda ax, d=draw, e=extra: d(ax, completion, _STAND_INS, *e), wide))
+        result[name] = Markup(_svg(name, lambda ax, d=draw, e=extra: d(ax, completion, _STAND_INS, *e)))
     return result
 
 
-def _svg(name: str, draw, wide: bool) -> str:
+def _svg(name: str, draw) -> str:
     """One picture as inline SVG that takes its colours from the page."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -258,7 +263,7 @@ def _svg(name: str, draw, wide: bool) -> str:
         "svg.hashsalt": name,
         "text.usetex": False,
         "font.family": "sans-serif",
-        "font.size": 10,
+        "font.size": 9.5,
         "text.color": _STAND_INS.text,
         "axes.labelcolor": _STAND_INS.text,
         "axes.edgecolor": _STAND_INS.faint,
@@ -268,7 +273,7 @@ def _svg(name: str, draw, wide: bool) -> str:
         "axes.spines.right": False,
     }
     with rc_context(settings):
-        figure = Figure(figsize=(7.2, 3.2) if wide else (5.2, 3.9), layout="constrained")
+        figure = Figure(figsize=(5.2, 3.0 if name == "coverage" else 3.6), layout="constrained")
         FigureCanvasSVG(figure)
         figure.patch.set_alpha(0)
         ax = figure.subplots()

@@ -114,4 +114,6 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T
     choices, by_columns, optimism = facts["choices"], facts["by_columns"], float(facts["optimism"])
-    return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, facts["run"])
+    return Completion(
+        o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, facts["run"]
+    )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run
 from ._options import AutoOr, input_options, progress, read_input
+from .report import check_report
 
 
 @click.command()
@@ -48,10 +52,15 @@ from ._options import AutoOr, input_options, progress, read_input
     help="Of the intervals that --entries writes.",
 )
 @block_options
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write an HTML page to this file: what was filled, and how far to trust it.",
+)
 @click.option("--strict", is_flag=True, help="End with code 4 if a column could not be filled.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--force", is_flag=True, help="Replace outputs that exist.")
-def command(inputs, outputs, entries, level, strict, as_json, force, **options) -> None:
+def command(inputs, outputs, entries, level, report, strict, as_json, force, **options) -> None:
     """Fill the gaps of a file.
 
     Example: colonnade complete table.csv -o filled.csv
@@ -71,12 +80,17 @@ def command(inputs, outputs, entries, level, strict, as_json, force, **options) 
     if options.pop("dry_run"):
         dry_run(inputs, options, engine)
         return
+    if report is not None:
+        check_report(report, force)
     if engine == "memory":
         outputs, completion, source = _in_memory(inputs, outputs, entries, level, force, options)
         summary = summarise(completion)
     else:
         outputs, completion, source = complete_by_blocks(inputs, outputs, entries, level, force, options)
         summary = summarise(completion, verdicts=False)
+    if report is not None:
+        _write_report(completion, report, force)
+        outputs = [*outputs, report]
     if as_json:
         facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
         click.echo(
@@ -113,7 +127,19 @@ def _completed(observations, options: dict):
 
     seed = options.pop("seed")
     with progress("completing") as report:
-        return complete(observations, random_state=seed, progress=report, **options)
+        completion = complete(observations, random_state=seed, progress=report, **options)
+    return replace(completion, run={**completion.run, "command": _command_line()})
+
+
+def _command_line() -> str:
+    return shlex.join(["colonnade", *sys.argv[1:]])
+
+
+def _write_report(completion, report: Path, force: bool) -> None:
+    from ..report import write_report
+
+    with progress("reporting"):
+        write_report(completion, report, command=_command_line(), force=force)
 
 
 def _write(completion, output: Path, asked, level: float, force: bool) -> None:
