@@ -17,6 +17,8 @@ from .nystrom import nystrom
 from .optspace import optspace
 from .soft_impute import soft_impute
 from .svt import svt
+from .tall_project import tall_project
+from .tall_project_errors import tall_project_errors
 
 __all__ = [
     "active_columns",
@@ -32,4 +34,6 @@ __all__ = [
     "optspace",
     "soft_impute",
     "svt",
+    "tall_project",
+    "tall_project_errors",
 ]

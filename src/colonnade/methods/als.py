@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._arguments import as_count, as_generator, as_real, is_auto
+from .._threads import one_blas_thread
 from ..column_space import ColumnSpace
 from ..completion import Completion
 from ..observations import Observations
@@ -92,7 +92,7 @@ def als(
     first = None if start is None else _start_of(start, o.shape, unit)
     rest, hidden = hide(o, rng)
     means = row_means(o) if chosen_center(center, rest, hidden) else None
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         chosen = _Choice(rest, hidden, unit, means is not None, first, rng)
         chosen.among(rank, penalty, largest_rank(o), progress)
         X, sweeps, off = Alternation(o, unit, means).run(chosen.X, chosen.penalty, tol, max_sweeps, progress)

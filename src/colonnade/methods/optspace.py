@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._arguments import as_choice, as_count, as_generator, as_real, is_auto
+from .._threads import one_blas_thread
 from ..completion import Completion
 from ..observations import Observations
 from ._fitting import (
@@ -76,7 +76,7 @@ def optspace(
     rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(o.shape))
     tol, max_iter = as_real("tol", tol, 0, 1, "()"), as_count("max_iter", max_iter, 0)
     rng, progress = as_generator(random_state), as_progress(progress)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         e = Entries(o, unit)
         first, left_out = _trials(o, unit, trim, rng, progress) if is_auto(rank) else _start(e, rank, trim, rng)
         point, steps, moved = _descend(e, _point(e, first), tol, max_iter, progress)

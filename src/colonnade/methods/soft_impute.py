@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._arguments import as_count, as_generator, as_real, is_auto
+from .._threads import one_blas_thread
 from ..completion import Completion
 from ..observations import Observations
 from ._fitting import (
@@ -79,7 +79,7 @@ def soft_impute(
     limit, rng, progress = rank_limit(o, max_rank), as_generator(random_state), as_progress(progress)
     rest, hidden = hide(o, rng)
     means = row_means(o) if chosen_center(center, rest, hidden) else None
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         search = _Search(o.shape, limit, max_iter, rng)
         how = "asked for"
         if is_auto(penalty):

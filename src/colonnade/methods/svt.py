@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._arguments import as_count, as_generator, as_real
+from .._threads import one_blas_thread
 from ..completion import Completion
 from ._fitting import answer_of, as_progress, ending_of, observed, rank_limit
 from ._low_rank import Entries, Factors, leading, nothing, shrink
@@ -68,7 +68,7 @@ def svt(
     noise, tol = as_real("noise_std", noise_std, 0) / unit, as_real("tol", tol, 0, 1, "()")
     max_iter, limit = as_count("max_iter", max_iter, 1), rank_limit(o, max_rank)
     rng, progress = as_generator(random_state), as_progress(progress)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         e = Entries(o, unit)
         enough = max(tol, noise * np.sqrt(e.values.size) / (np.linalg.norm(e.values) or 1))
         X, steps, off, tau = _iterate(e, tau, delta, limit, enough, max_iter, rng, progress)
