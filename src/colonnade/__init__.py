@@ -22,7 +22,7 @@ _MODULE_OF = {
     "select_rows": "row_selection",
     "solve_columns": "solve",
 }
-_MODULES = "experiments", "files", "harness", "leaderboard", "methods", "theory"
+_MODULES = "dask", "experiments", "files", "harness", "leaderboard", "methods", "theory"
 
 __all__ = [*_MODULE_OF, *_MODULES]
 

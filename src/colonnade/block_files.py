@@ -81,6 +81,12 @@ def records(folder: Path, kind: str) -> list[dict | None]:
     return [read_json(known[k]) if k in known else None for k in range(max(known, default=-1) + 1)]
 
 
+def missing(folder: Path, kind: str, count: int) -> list[int]:
+    """Which of the blocks 0..count-1 have no record."""
+    found = records(folder, kind)
+    return [k for k in range(count) if k >= len(found) or found[k] is None]
+
+
 def unbroken(found: list[dict | None]) -> list[dict]:
     """The records before the first gap."""
     return found[: found.index(None)] if None in found else found

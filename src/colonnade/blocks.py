@@ -23,6 +23,7 @@ from ._arguments import as_choice, as_count, as_real, as_shape, is_auto
 from ._threads import InBackground, ahead
 from .block_files import (
     fullest_columns,
+    missing,
     read_block,
     records,
     remove_damaged,
@@ -33,7 +34,7 @@ from .block_files import (
     write_solution,
 )
 from .block_learning import chosen_columns, learn_within, lesson_on_disk, read_lesson, write_lesson
-from .checkpoints import fingerprint, partial_folder, publish_json, read_json, working_folder
+from .checkpoints import fingerprint, partial_folder, publish_json, read_json, remove_unfinished, working_folder
 from .column_space import ColumnSpace
 from .completion import Completion, checked_bounds, every_column_is_full, no_full_column
 from .cutting import Checker, cut
@@ -54,8 +55,12 @@ _SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is l
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What is asked for."""
+class Run:
+    """What is asked for, and who does the two large parts of it.
+
+    `group(run, folder)` writes the entries and `solve(run, folder, m, entries, lesson)` the solutions that are not
+    there yet; they are `grouped` and `solve_here`, or functions that let a cluster do it.
+    """
 
     given: TripleFiles
     duplicates: str
@@ -64,6 +69,8 @@ class _Run:
     memory: int
     block_entries: int
     progress: Callable
+    group: Callable
+    solve: Callable
 
     def identity(self) -> dict:
         """What decides the numbers and where they are cut."""
@@ -99,6 +106,7 @@ def complete_triples(
     resume: bool = False,
     force: bool = False,
     progress: Callable | None = None,
+    solve: Callable | None = None,
 ) -> Completion:
     """Complete a matrix given by triples in files that need not fit into memory, into a folder.
 
@@ -129,6 +137,8 @@ def complete_triples(
         Replace a folder that holds a completion, when the new one is complete.
     progress : function, optional
         Called as ``progress(stage, done, total)`` now and then.
+    solve : function, optional
+        Solves the blocks in place of `solve_here`, elsewhere; `colonnade.dask.complete` gives one.
 
     Returns
     -------
@@ -144,16 +154,22 @@ def complete_triples(
     as_choice("duplicates", duplicates, ("error", "mean", "last"))
     out = Path(out)
     memory = checked_memory(memory_limit)
-    run = _Run(
+    run = Run(
         TripleFiles(tuple(paths_of(paths)), fields, shape, header, delimiter),
         duplicates,
-        _checked_settings(rank, center, shrinkage, refine, random_state),
+        checked_settings(rank, center, shrinkage, refine, random_state),
         checked_bounds(bounds),
         memory,
         _block_entries(block_entries, memory, partial_folder(out) if resume else None),
         progress or (lambda stage, done, total: None),
+        grouped,
+        solve or solve_here,
     )
-    identity = run.identity()
+    return carried_out(run, out, run.identity(), resume=resume, force=force)
+
+
+def carried_out(run: Run, out: Path, identity: dict, *, resume: bool, force: bool) -> Completion:
+    """The completion in the folder `out`, after whatever of the work is not done yet."""
     if not (resume and _is_complete(out, identity)):
         with working_folder(out, identity, resume=resume, force=force, is_ours=is_result) as folder:
             _work(run, folder, identity)
@@ -202,7 +218,7 @@ def _block_entries(asked, memory: int, folder: Path | None) -> int:
     return _BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
 
 
-def _checked_settings(rank, center, shrinkage, refine, random_state) -> dict:
+def checked_settings(rank, center, shrinkage, refine, random_state) -> dict:
     return {
         "rank": rank if is_auto(rank) else as_count("rank", rank, 1),
         "center": as_choice("center", center, (True, False, "auto")),
@@ -218,15 +234,15 @@ def _is_complete(out: Path, identity: dict) -> bool:
     return facts is not None and facts["run"] == json.loads(json.dumps(identity))
 
 
-def _work(run: _Run, folder: Path, identity: dict) -> None:
+def _work(run: Run, folder: Path, identity: dict) -> None:
     """Everything between an empty or half-filled folder and a complete one."""
     if manifest_of(folder) is None:
         remove_damaged(folder)
-        triples, names, entries = _grouped(run, folder)
+        triples, names, entries = run.group(run, folder)
         _refuse_changed(run, identity)
         facts = _learned(run, folder, triples, entries)
         lesson = read_lesson(folder, facts)
-        _solve(run, folder, triples.shape[0], entries, lesson)
+        run.solve(run, folder, triples.shape[0], entries, lesson)
         names = names.rows, names.columns
         write_manifest(folder, triples.shape, triples.dtype, names, facts, lesson.space.rank, run.bounds, identity)
     for left in (folder / "sorting", folder / "discarded"):
@@ -234,15 +250,16 @@ def _work(run: _Run, folder: Path, identity: dict) -> None:
     for left in ("triples.parquet", "text.parquet", "copied.json", "labels.json", "space.json"):
         (folder / left).unlink(missing_ok=True)
     remove_records(folder)
+    remove_unfinished(folder)
 
 
-def _refuse_changed(run: _Run, identity: dict) -> None:
+def _refuse_changed(run: Run, identity: dict) -> None:
     for path, before in zip(run.given.paths, identity["input"]):
         if fingerprint(path) != before:
             raise ValueError(f"{path} has changed while it was read; start again when it is finished")
 
 
-def _grouped(run: _Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
+def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
     """The blocks of entries, and the labels that they were cut by."""
     memory, marker = run.memory // 2, folder / "labels.json"
     triples, names = numbered(run.given, folder, memory)
@@ -267,7 +284,7 @@ def _discard_blocks(folder: Path) -> None:
     shutil.rmtree(folder / "discarded", ignore_errors=True)
 
 
-def _group(run: _Run, folder: Path, triples: Triples, names: Names) -> list[dict]:
+def _group(run: Run, folder: Path, triples: Triples, names: Names) -> list[dict]:
     """Write the blocks of entries that are not there yet; the records of all."""
     done = unbroken(records(folder, "entries"))
     first = done[-1]["stop"] if done else 0
@@ -287,7 +304,7 @@ def _group(run: _Run, folder: Path, triples: Triples, names: Names) -> list[dict
     return records(folder, "entries")
 
 
-def _write_blocks(run: _Run, folder, triples: Triples, names: Names, k: int, first: int, batches, stop=lambda: None):
+def _write_blocks(run: Run, folder, triples: Triples, names: Names, k: int, first: int, batches, stop=lambda: None):
     (folder / "blocks").mkdir(exist_ok=True)
     checker = Checker(run.duplicates, (names.rows, names.columns))
     m, done = triples.shape[0], 0
@@ -301,7 +318,7 @@ def _write_blocks(run: _Run, folder, triples: Triples, names: Names, k: int, fir
     checker.refuse_faults()
 
 
-def _learned(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> dict:
+def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> dict:
     """The record of the lesson, which is written if it is not there yet."""
     facts = lesson_on_disk(folder)
     if facts is None:
@@ -312,7 +329,7 @@ def _learned(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> 
     return facts
 
 
-def _lesson(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> tuple[Lesson, float]:
+def _lesson(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> tuple[Lesson, float]:
     (m, n), d = triples.shape, sum(record["full"] for record in entries)
     if d == 0:
         raise ValueError(no_full_column(m, fullest_columns(folder, entries)))
@@ -330,10 +347,9 @@ def _lesson(run: _Run, folder: Path, triples: Triples, entries: list[dict]) -> t
     return lesson, optimism
 
 
-def _solve(run: _Run, folder: Path, m: int, entries: list[dict], lesson: Lesson) -> None:
+def solve_here(run: Run, folder: Path, m: int, entries: list[dict], lesson: Lesson) -> None:
     """Write the solutions that are not there yet."""
-    solved = records(folder, "solution")
-    todo = [k for k in range(len(entries)) if k >= len(solved) or solved[k] is None]
+    todo = missing(folder, "solution", len(entries))
 
     def read() -> Iterator:
         for k in todo:

@@ -14,6 +14,7 @@ import os
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class RunRefused(FileExistsError):
 @contextmanager
 def publishing(path: Path):
     """A file to write into, which gets its name only when all of it is on the disk; after an error it is gone."""
-    unfinished = path.with_name(path.name + _UNFINISHED)
+    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{_UNFINISHED}")  # two workers may write the same file
     try:
         with open(unfinished, "wb") as file:
             yield file
@@ -41,6 +42,12 @@ def publishing(path: Path):
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """What processes that were killed have left."""
+    for left in folder.rglob("*" + _UNFINISHED):
+        left.unlink(missing_ok=True)
 
 
 def publish(path: Path, *parts) -> None:
@@ -177,8 +184,7 @@ def _replace(folder: Path, out: Path) -> None:
 
 def _check_identity(folder: Path, identity: dict) -> None:
     """Refuse to continue another run; note what this one is."""
-    for left in folder.rglob("*" + _UNFINISHED):
-        left.unlink()
+    remove_unfinished(folder)
     path = folder / _RUN
     if not path.exists():
         publish_json(path, identity)

@@ -328,8 +328,13 @@ def complete(
     progress : function, optional
         Called as ``progress(done, total)`` now and then.
     """
+    settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
+    return completed_by(solve_columns, as_observations(data), bounds, random_state, progress, **settings)
+
+
+def completed_by(solve, observations, bounds, random_state, progress, *, rank, center, shrinkage, refine) -> Completion:
+    """`complete`, with another way to solve the columns than `solve_columns`, called like it."""
     asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
-    observations = as_observations(data)
     m, n = observations.shape
     d = observations.full_columns.size
     if d == 0:
@@ -353,7 +358,7 @@ def complete(
             lesson = learn(observations, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
             lesson, optimism = refine_lesson(observations, lesson, refine, as_generator(0) if rng is None else rng)
     space, noise = lesson.space, lesson.noise_variance
-    coefficients, status = solve_columns(space, observations, penalty=lesson.penalty, progress=progress)
+    coefficients, status = solve(space, observations, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     choices = lesson.choices
     return Completion(observations, space, coefficients, status, noise, bounds, choices, optimism=optimism, run=run)

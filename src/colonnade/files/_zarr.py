@@ -12,10 +12,20 @@ from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
 
 def read_zarr(path: Path, key: str | None) -> Observations:
     """An array, or one of a group; its attributes may hold the names of rows and columns."""
+    array, key, names = opened_zarr(path, key)
+    refuse_beyond_memory(path, float(np.prod([float(k) for k in array.shape])) * array.dtype.itemsize)
+    try:
+        values = array[...]
+    except (ValueError, RuntimeError, OSError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {one_line(error)}") from error
+    return Observations.from_dense(values, **names, origin=FileForm("zarr", key=key))
+
+
+def opened_zarr(path: Path, key: str | None) -> tuple:
+    """The array, of which nothing is read yet; its key in a group; and its names, as keywords of `Observations`."""
     array, key = _array(path, key)
     if array.ndim != 2:
         raise ValueError(f"{path} must have two dimensions, rows and columns; its shape is {array.shape}")
-    refuse_beyond_memory(path, float(np.prod([float(k) for k in array.shape])) * array.dtype.itemsize)
     filler = array.fill_value
     if not (array.dtype.kind == "f" and filler is not None and np.isnan(filler)):
         there, all_of = array.nchunks_initialized, array.nchunks
@@ -24,12 +34,7 @@ def read_zarr(path: Path, key: str | None) -> Observations:
                 f"{all_of - there:,} of {all_of:,} chunks of {path} are not there and would be read as {filler};"
                 " write the array with fill_value=nan, or all its chunks (write_empty_chunks)"
             )
-    try:
-        values = array[...]
-    except (ValueError, RuntimeError, OSError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {one_line(error)}") from error
-    names = {side: array.attrs.get(side) for side in ("row_names", "column_names")}
-    return Observations.from_dense(values, **names, origin=FileForm("zarr", key=key))
+    return array, key, {side: array.attrs.get(side) for side in ("row_names", "column_names")}
 
 
 def _array(path: Path, key: str | None):

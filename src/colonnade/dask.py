@@ -1,0 +1,340 @@
+"""On a Dask cluster: the computation of `complete` and `complete_triples`, with blocks of columns solved by workers.
+
+What is small is learned here, once; a block is solved wherever there is a worker, and begun again if that one dies.
+The numbers are those of the local functions, to the last bit on processors of the same kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from ._arguments import as_choice, as_names, as_real
+from .block_files import missing, records, typical_entries
+from .block_learning import lesson_on_disk
+from .blocks import Run, carried_out, checked_memory, checked_settings, complete_triples
+from .cluster import ClusterFailed, Work, connected
+from .cluster_tasks import observations_of, on_cluster, solve_part, solve_stored, store_chunk
+from .completion import Completion, checked_bounds, completed_by
+from .files import FileForm, is_zarr, read
+from .files._kinds import needed_module
+from .files._zarr import opened_zarr
+from .grouping import Triples
+from .labels import Names, TripleFiles
+from .observations import Observations, pointers_of
+from .sources import real_dtype
+
+__all__ = ["ClusterFailed", "complete"]
+
+_PART_ENTRIES = 1 << 18  # of observations that are sent to a worker
+_PART_COLUMNS = 1 << 16
+_CHUNK_BYTES = "128 MiB"  # of columns, when chunks of rows are turned into such
+
+
+def complete(
+    x,
+    client=None,
+    *,
+    out=None,
+    rank="auto",
+    center="auto",
+    shrinkage="auto",
+    refine="auto",
+    bounds=None,
+    random_state: int | None = None,
+    key: str | None = None,
+    transpose: bool = False,
+    resume: bool = False,
+    force: bool = False,
+    memory_limit: float | None = None,
+    worker_timeout: float = 60.0,
+    progress: Callable | None = None,
+    **reading,
+) -> Completion:
+    """Complete a matrix with the help of a Dask cluster.
+
+    Without `out` the result is that of ``complete``, in memory. With `out` it is written by the workers, each block of
+    columns into files of its own, and is that of ``complete_triples``, which learns from the full columns and a sample
+    of the others. The folder must be one that all workers see.
+
+    Parameters
+    ----------
+    x : Dask array of shape (m, n), path, several paths, or Observations
+        An array has NaN where nothing is known; chunks of whole columns are taken as they are, others are turned into
+        such. A path names a Zarr array, or files of triples; without `out` any file that `read` takes. Triples and
+        other files than Zarr are read by this process, and grouped by it on the disk if there is an `out`.
+    client : distributed.Client or str, optional
+        Or the address of a scheduler. Unless told that of this process; if there is none, workers are started that
+        listen on loopback only, and stopped at the end.
+    out : path, optional
+        The folder to write.
+    rank, center, shrinkage, refine, bounds, random_state
+        As in `complete`; with `out` a seed must be a number.
+    key, transpose
+        As in `read`, for files.
+    resume : bool
+        With `out`: continue a run of the same input and settings that was interrupted. An array is recognised by its
+        name, ``x.name``.
+    force : bool
+        Replace a folder that holds a completion, when the new one is complete.
+    memory_limit : float, optional
+        With `out`: bytes that this process may use, as in `complete_triples`.
+    worker_timeout : float
+        Seconds without any worker, or without an answer of the scheduler, after which to give up.
+    progress : function, optional
+        Called as ``progress(stage, done, total)`` now and then.
+    reading
+        Further keywords of `read`, or with `out` of `complete_triples`, for triples: row, column, value, ...
+
+    Raises
+    ------
+    ClusterFailed
+        If blocks, workers or the scheduler failed for good. Blocks in `out` that are finished stay, for `resume`.
+    """
+    settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
+    settings |= {"bounds": bounds, "random_state": random_state}
+    timeout = as_real("worker_timeout", worker_timeout, 0, np.inf, "()")
+    as_choice("transpose", transpose, (True, False))
+    array, names = _as_dask_array(x, key, transpose)
+    report = progress or (lambda stage, done, total: None)
+    if out is None:
+        if resume or force or memory_limit is not None:
+            raise ValueError("resume, force and memory_limit are for a run that writes into a folder; name it with out")
+        if array is None and not isinstance(x, Observations):
+            x = read(x, key=key, transpose=transpose, **reading)
+        with connected(client, timeout) as found:
+            work = Work(found, timeout)
+            return _in_memory(work, x if array is None else array, names, report, **settings)
+    if isinstance(x, Observations):
+        raise TypeError("observations are in memory: complete them without out, and save the result")
+    more = {"out": Path(out).absolute(), "resume": resume, "force": force, "progress": report}
+    more |= {"memory_limit": memory_limit}
+    with connected(client, timeout) as found:
+        work = Work(found, timeout)
+        if array is None:
+            solve = partial(_solve_stored, work)
+            return complete_triples(x, transpose=transpose, solve=solve, **settings, **more, **reading)
+        identity = _identity(x, array, key, transpose)
+        return _chunks_into_folder(work, array, names, identity, **settings, **more)
+
+
+def _in_memory(work: Work, data, names: dict, report: Callable, *, bounds, random_state, **settings) -> Completion:
+    """The completion of a Dask array or of observations."""
+    if isinstance(data, Observations):
+        o, solve = data, partial(_solve_parts, work, report)
+    else:
+        gathered = _Gathered(work, data, names, report)
+        o, solve = gathered.observations, gathered.solve
+    return completed_by(solve, o, bounds, random_state, None, **settings)
+
+
+def _chunks_into_folder(
+    work: Work, array, names: dict, identity, *, out: Path, resume, force, memory_limit, progress, bounds, **settings
+) -> Completion:
+    """The completion of a Dask array, every chunk a block."""
+    run = Run(
+        TripleFiles((), shape=array.shape),
+        "error",
+        checked_settings(**settings),
+        checked_bounds(bounds),
+        checked_memory(memory_limit),
+        0,
+        progress,
+        partial(_store_chunks, work, array, names),
+        partial(_solve_stored, work),
+    )
+    facts = {"input": identity, "settings": {**run.settings, "bounds": run.bounds}}
+    return carried_out(run, out, facts, resume=resume, force=force)
+
+
+def _as_dask_array(x, key, transpose: bool):
+    """A Dask array in chunks of whole columns and the names of rows and columns; None if x is something else."""
+    if isinstance(x, (str, os.PathLike)) and is_zarr(Path(x)):
+        array, key, names = opened_zarr(Path(x), key)
+        da = needed_module("dask.array", "dask")
+        x, form = da.from_zarr(array), FileForm("zarr", key=key, transposed=transpose)
+        if transpose:
+            x, names = x.T, {"row_names": names["column_names"], "column_names": names["row_names"]}
+        checked = {
+            side: as_names(side, names[side], size) for side, size in zip(("row_names", "column_names"), x.shape)
+        }
+        return _in_columns(x), {**checked, "origin": form}
+    if not type(x).__module__.startswith("dask.array"):
+        return None, {}
+    if transpose:
+        raise ValueError("transpose is for files; give x.T")
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(f"the array must have two dimensions, rows and columns, none of them 0; got shape {x.shape}")
+    if any(np.isnan(size) for sizes in x.chunks for size in sizes):
+        raise ValueError("the sizes of some chunks are not known: call x.compute_chunk_sizes() first")
+    if x.dtype.kind not in "fiub":
+        raise TypeError(f"the array must hold real numbers; got dtype {x.dtype}: convert it, for example astype(float)")
+    return _in_columns(x), {}
+
+
+def _in_columns(x):
+    """The same array in chunks of whole columns."""
+    if x.numblocks[0] == 1:
+        return x
+    import dask
+
+    with dask.config.set({"array.chunk-size": _CHUNK_BYTES}):
+        return x.rechunk({0: -1, 1: "auto"}, method="tasks")  # not p2p, which begins anew when a worker dies
+
+
+def _edges(array) -> np.ndarray:
+    """Where the chunks of columns begin, and where the last ends."""
+    return pointers_of(array.chunks[1])
+
+
+def _named(edges) -> dict:
+    return {k: f"columns {lo:,} to {hi - 1:,}" for k, (lo, hi) in enumerate(pairwise(edges))}
+
+
+class _Gathered:
+    """The entries of a Dask array: here in one piece, and in blocks on the workers, where they are solved."""
+
+    def __init__(self, work: Work, array, names: dict, report: Callable):
+        import dask
+
+        self._work, self._report, self._edges = work, report, _edges(array)
+        chunks = array.to_delayed().ravel()
+        first = self._edges.tolist()
+        read_chunk = dask.delayed(observations_of, pure=False)
+
+        def submit(keys):
+            return work.client.compute([read_chunk(chunks[k], first[k]) for k in keys])
+
+        self._blocks, parts = {}, {}
+        for k, future in work.finished(_named(self._edges), submit):
+            self._blocks[k], parts[k] = future, work.result(future)
+            report("reading", len(parts), len(chunks))
+        parts = [parts[k] for k in sorted(parts)]
+        self.observations = _joined(array.shape, parts, first, names)
+
+    def solve(self, space, observations, *, penalty, progress=None):
+        """As `solve_columns`, of the observations that were gathered."""
+        client = self._work.client
+        common = on_cluster(client, space), penalty, _typical(observations)
+
+        def submit(keys):
+            return [client.submit(solve_part, *common, self._blocks[k], pure=False) for k in keys]
+
+        return _solved(self._work, _named(self._edges), submit, self._report)
+
+
+def _joined(shape, parts: list[Observations], first: list[int], names: dict) -> Observations:
+    """Observations of neighbouring blocks of columns as one."""
+    return Observations(
+        tuple(int(size) for size in shape),
+        pointers_of(np.concatenate([o.n_observed for o in parts])),
+        np.concatenate([o.rows for o in parts]),
+        np.concatenate([o.values for o in parts]),
+        None,
+        np.concatenate([o.full_columns + lo for o, lo in zip(parts, first)]),
+        **names,
+    )
+
+
+def _solve_parts(work: Work, report: Callable, space, observations, *, penalty, progress=None):
+    """As `solve_columns`; the observations travel with the tasks."""
+    o, client = observations, work.client
+    edges = _parts(o)
+    common = on_cluster(client, space), penalty, _typical(o)
+
+    def submit(keys):
+        parts = (_columns(o, edges[k], edges[k + 1]) for k in keys)
+        return [client.submit(solve_part, *common, part, pure=False) for part in parts]
+
+    return _solved(work, _named(edges), submit, report)
+
+
+def _typical(o: Observations) -> float:
+    """The median number of entries of the partial columns."""
+    counts = o.n_observed[o.partial_columns]
+    return float(np.median(counts)) if counts.size else 0.0
+
+
+def _parts(o: Observations) -> list[int]:
+    """Where to cut the columns, so that no part has many more entries or columns than it should."""
+    edges, n = [0], o.shape[1]
+    while edges[-1] < n:
+        lo = edges[-1]
+        hi = int(np.searchsorted(o.indptr, o.indptr[lo] + _PART_ENTRIES))
+        edges.append(min(max(hi, lo + 1), lo + _PART_COLUMNS, n))
+    return edges
+
+
+def _columns(o: Observations, lo: int, hi: int) -> Observations:
+    """The observations of the columns lo..hi-1, without names."""
+    at, first, last = slice(o.indptr[lo], o.indptr[hi]), *np.searchsorted(o.full_columns, [lo, hi])
+    weights = None if o.weights is None else o.weights[at]
+    indptr, full = o.indptr[lo : hi + 1] - o.indptr[lo], o.full_columns[first:last] - lo
+    return Observations((o.shape[0], hi - lo), indptr, o.rows[at], o.values[at], weights, full)
+
+
+def _solved(work: Work, names: dict, submit: Callable, report: Callable) -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients of all blocks, shape (r, n), and their status."""
+    parts = {}
+    for k, future in work.finished(names, submit):
+        parts[k] = work.result(future)
+        report("solving", len(parts), len(names))
+    coefficients, status = zip(*(parts[k] for k in sorted(parts)))
+    return np.concatenate(coefficients).T, np.concatenate(status)
+
+
+def _store_chunks(work: Work, array, names: dict, run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
+    """Let the workers write the blocks of entries that are not there yet; what `blocks.grouped` returns."""
+    import dask
+
+    (folder / "blocks").mkdir(exist_ok=True)
+    edges, chunks = _edges(array).tolist(), array.to_delayed().ravel()
+    todo = missing(folder, "entries", len(chunks))
+    store = dask.delayed(store_chunk, pure=False)
+
+    def submit(keys):
+        return work.client.compute([store(chunks[k], str(folder), k, edges[k]) for k in keys])
+
+    done = len(chunks) - len(todo)
+    named = _named(edges)
+    for _ in work.finished({k: named[k] for k in todo}, submit):
+        done += 1
+        run.progress("reading", done, len(chunks))
+    shape = tuple(int(size) for size in array.shape)
+    triples = Triples((), run.given.fields, shape, real_dtype(array.dtype), 0)
+    return triples, Names(names.get("row_names"), names.get("column_names")), records(folder, "entries")
+
+
+def _solve_stored(work: Work, run: Run, folder: Path, m: int, entries: list[dict], lesson) -> None:
+    """Let the workers solve the blocks that are not solved yet; in place of `blocks.solve_here`."""
+    todo, facts = missing(folder, "solution", len(entries)), lesson_on_disk(folder)
+    typical = typical_entries(folder, entries, m) if todo else 0.0
+    named = {k: f"columns {entries[k]['first']:,} to {entries[k]['stop'] - 1:,}" for k in todo}
+    done = sum(record["stop"] - record["first"] for record in entries) - sum(
+        entries[k]["stop"] - entries[k]["first"] for k in todo
+    )
+
+    def submit(keys):
+        client = work.client
+        return [client.submit(solve_stored, str(folder), k, entries[k], facts, typical, m, pure=False) for k in keys]
+
+    for k, _ in work.finished(named, submit):
+        done += entries[k]["stop"] - entries[k]["first"]
+        run.progress("solving", done, entries[-1]["stop"])
+
+
+def _identity(x, array, key, transpose: bool) -> list:
+    """What tells whether the input has changed: the name of an array, or names, sizes and times of a Zarr's files."""
+    if not isinstance(x, (str, os.PathLike)):
+        return [x.name, [int(size) for size in array.chunks[1]]]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in Path(x).rglob("*") if path.is_file()):
+        facts = path.stat()
+        digest.update(f"{path.relative_to(x)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    return [Path(x).name, digest.hexdigest(), key, transpose, [int(size) for size in array.chunks[1]]]

@@ -1,0 +1,301 @@
+"""On a cluster of two real processes: the bytes of the local engine, whatever dies meanwhile, and never a hang."""
+
+import faulthandler
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from threadpoolctl import threadpool_limits
+
+import colonnade as co
+
+from problems import hide, low_rank
+
+distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+da = pytest.importorskip("dask.array", reason="the extra dask is not installed")
+
+FIXED = {"rank": 3, "center": False, "shrinkage": 0.0, "refine": 0}
+
+
+@pytest.fixture(autouse=True)
+def watchdog():
+    """A test that hangs ends the whole run, with a traceback of every thread."""
+    faulthandler.dump_traceback_later(150, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="module")
+def client():
+    import dask
+
+    calm = {"distributed.scheduler.allowed-failures": 1, "distributed.scheduler.no-workers-timeout": "60 s"}
+    with (
+        dask.config.set(calm),
+        distributed.LocalCluster(
+            host="127.0.0.1",
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as made,
+    ):
+        yield made
+
+
+def problem(rng, m=40, n=90, n_full=8, s=12, noise=0.0):
+    """Columns with numbers of entries of their own, from 6 to 12."""
+    L, R = low_rank(rng, m, n, 3)
+    M, seen = hide(rng, L @ R + noise * rng.standard_normal((m, n)), n_full, s)
+    for j in np.flatnonzero(~seen.all(axis=0)):
+        M[rng.permutation(np.flatnonzero(seen[:, j]))[: j % 7], j] = np.nan
+    return M
+
+
+def write_triples(path, M, rng):
+    columns, rows = np.nonzero(~np.isnan(M.T))
+    order = rng.permutation(rows.size)
+    table = {"row": rows[order], "column": columns[order], "value": M[rows, columns][order]}
+    parquet.write_table(pa.table(table), path)
+    return path
+
+
+def local(data, **settings):
+    with threadpool_limits(1, user_api="blas"):
+        return co.complete(data, **settings)
+
+
+def assert_same(completion, expected):
+    assert completion.coefficients.tobytes() == expected.coefficients.tobytes()
+    assert completion.basis.tobytes() == expected.basis.tobytes()
+    assert completion.status.tobytes() == expected.status.tobytes()
+    assert completion.choices == expected.choices and completion.shape == expected.shape
+    for name in ("indptr", "rows", "values", "full_columns"):
+        assert getattr(completion.observations, name).tobytes() == getattr(expected.observations, name).tobytes()
+
+
+def contents(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("settings", [FIXED, {}], ids=["fixed", "auto"])
+@pytest.mark.parametrize("chunks", [(40, 20), (7, 90), (13, 31)], ids=["columns", "rows", "both"])
+def test_an_array_gives_the_bytes_of_complete(client, settings, chunks):
+    M = problem(np.random.default_rng(1), noise=0.1)
+    with threadpool_limits(1, user_api="blas"):
+        completion = co.dask.complete(da.from_array(M, chunks=chunks), client, **settings)
+    assert_same(completion, local(M, **settings))
+    assert completion.optimism == local(M, **settings).optimism
+
+
+def test_single_precision_weights_and_files(client, tmp_path):
+    rng = np.random.default_rng(2)
+    M = problem(rng, noise=0.1)
+    small = M.astype(np.float32)
+    completion = co.dask.complete(da.from_array(small, chunks=(40, 30)), client, **FIXED)
+    assert completion.dtype == np.float32
+    assert_same(completion, local(small, **FIXED))
+    weighed = co.Observations.from_dense(M, weights=rng.uniform(0.5, 2, M.shape))
+    assert_same(co.dask.complete(weighed, client, **FIXED), local(weighed, **FIXED))
+    path = write_triples(tmp_path / "t.parquet", M, rng)
+    assert_same(co.dask.complete(path, client, **FIXED), local(co.read(path), **FIXED))
+
+
+def test_triples_into_a_folder_give_the_bytes_of_complete_triples(client, tmp_path):
+    rng = np.random.default_rng(3)
+    path = write_triples(tmp_path / "t.parquet", problem(rng, noise=0.1), rng)
+    co.dask.complete(path, client, out=tmp_path / "there", block_entries=100)
+    co.complete_triples(path, tmp_path / "here", block_entries=100)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["here", "t.parquet", "there"]
+
+
+@pytest.mark.parametrize("chunks", [(40, 20), (7, 90)], ids=["columns", "rows"])
+def test_zarr_to_memory_and_to_a_folder(client, tmp_path, chunks):
+    zarr = pytest.importorskip("zarr", reason="the extra zarr is not installed")
+    M = problem(np.random.default_rng(4), noise=0.1)
+    names = {"row_names": [f"r{i}" for i in range(40)], "column_names": [f"c{j}" for j in range(90)]}
+    array = zarr.create_array(str(tmp_path / "x.zarr"), data=M, chunks=chunks, fill_value=np.nan, attributes=names)
+    assert array.shape == M.shape
+    with threadpool_limits(1, user_api="blas"):
+        completion = co.dask.complete(tmp_path / "x.zarr", client)
+    assert_same(completion, local(co.read(tmp_path / "x.zarr")))
+    assert list(completion.observations.row_names) == names["row_names"]
+    stored = co.dask.complete(tmp_path / "x.zarr", client, out=tmp_path / "out")
+    assert_same(stored, local(M))
+    assert list(stored.observations.column_names) == names["column_names"]
+    turned = co.dask.complete(tmp_path / "x.zarr", client, transpose=False, out=tmp_path / "out", resume=True)
+    assert_same(turned, stored)
+
+
+def pids(client):
+    return list(client.run(os.getpid).values())
+
+
+def kill(processes):
+    for pid in processes:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("how_many, into_folder", [(1, False), (2, True)], ids=["one", "all"])
+def test_workers_killed_in_the_middle_change_no_byte(client, tmp_path, how_many, into_folder):
+    M = problem(np.random.default_rng(5), n=300)
+    client.wait_for_workers(2, timeout=60)
+    doomed, killed = pids(client)[:how_many], []
+
+    def progress(stage, done, total):
+        if stage == "solving" and not killed:
+            killed.extend(doomed)
+            kill(doomed)
+
+    given = {"out": tmp_path / "out"} if into_folder else {}
+    completion = co.dask.complete(da.from_array(M, chunks=(40, 3)), client, progress=progress, **FIXED, **given)
+    assert killed
+    assert_same(completion, local(M, **FIXED))
+    assert not list(tmp_path.rglob("*.unfinished")) and not (tmp_path / "out.partial").exists()
+
+
+def deadly(array, bullets):
+    """The array, of which the chunk that begins at column 40 kills its worker as long as there are files in a folder.
+
+    The first kill takes away the file "once".
+    """
+    folder = str(bullets)
+
+    def chunk(values, block_info=None):
+        if block_info[0]["array-location"][1][0] == 40 and os.listdir(folder):
+            if os.path.exists(folder + "/once"):
+                os.unlink(folder + "/once")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return values
+
+    return array.map_blocks(chunk, dtype=array.dtype, meta=array._meta)
+
+
+@pytest.fixture
+def bullets(tmp_path):
+    (tmp_path / "bullets").mkdir()
+    return tmp_path / "bullets"
+
+
+def test_a_chunk_that_kills_its_worker_once_is_read_again(client, bullets):
+    M = problem(np.random.default_rng(6))
+    (bullets / "once").touch()
+    x = deadly(da.from_array(M, chunks=(40, 20)), bullets)
+    assert_same(co.dask.complete(x, client, **FIXED), local(M, **FIXED))
+    assert not list(bullets.iterdir())
+
+
+def allow(client, failures):
+    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures))
+
+
+def test_a_block_that_always_kills_its_worker_is_named_and_the_rest_is_finished(client, tmp_path, bullets):
+    M = problem(np.random.default_rng(7))
+    given = da.from_array(M, chunks=(40, 20))
+    (bullets / "always").touch()
+    x = deadly(given, bullets)
+    allow(client, 0)  # it takes seconds to start a worker
+    try:
+        with pytest.raises(co.dask.ClusterFailed, match=r"1 of 5 blocks failed .*: columns 40 to 59\. The others"):
+            co.dask.complete(x, client, out=tmp_path / "out", **FIXED)
+    finally:
+        allow(client, 1)
+    blocks = tmp_path / "out.partial" / "blocks"
+    done = {path.name for path in blocks.glob("*.entries.json")}
+    assert done == {f"00000{k}.entries.json" for k in (0, 1, 3, 4)}
+    with pytest.raises(FileExistsError, match="another input"):
+        co.dask.complete(given, client, out=tmp_path / "out", resume=True, **FIXED)
+    (bullets / "always").unlink()
+    assert_same(co.dask.complete(x, client, out=tmp_path / "out", resume=True, **FIXED), local(M, **FIXED))
+
+
+OTHER_PROCESS = """
+import os, sys, time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    cluster = LocalCluster(host="127.0.0.1", n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+                           scheduler_kwargs={"dashboard": False}, silence_logs=50)
+    print(cluster.scheduler_address, flush=True)
+    time.sleep(120)
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A scheduler in a process of its own, and its address."""
+    script = tmp_path / "cluster.py"
+    script.write_text(OTHER_PROCESS)
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    yield process, process.stdout.readline().strip()
+    process.kill()
+    process.wait(timeout=30)
+    process.stdout.close()
+
+
+def test_the_scheduler_goes_and_the_run_is_continued_on_another_cluster(client, elsewhere, tmp_path):
+    process, address = elsewhere
+    rng = np.random.default_rng(8)
+    path = write_triples(tmp_path / "t.parquet", problem(rng, n=300), rng)
+
+    def progress(stage, done, total):
+        if stage == "solving" and process.poll() is None:
+            process.kill()
+            process.wait(timeout=30)
+
+    settings = {**FIXED, "block_entries": 50, "out": tmp_path / "out"}
+    with pytest.raises(co.dask.ClusterFailed, match=f"the scheduler at {address} is gone"):
+        co.dask.complete(path, address, progress=progress, worker_timeout=20, **settings)
+    left = len(list((tmp_path / "out.partial" / "blocks").glob("*.solution.json")))
+    assert left >= 1
+    co.dask.complete(path, client, resume=True, **settings)
+    co.complete_triples(path, tmp_path / "here", block_entries=50, rank=3, center=False, shrinkage=0.0, refine=0)
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
+def test_no_workers_and_no_scheduler_are_errors_not_hangs(tmp_path):
+    x = da.from_array(problem(np.random.default_rng(9)), chunks=(40, 30))
+    with (
+        distributed.LocalCluster(
+            host="127.0.0.1", n_workers=0, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False}
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as empty,
+        pytest.raises(co.dask.ClusterFailed, match="has had no worker for 2 seconds"),
+    ):
+        co.dask.complete(x, empty, worker_timeout=2.0, **FIXED)
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1 s"}),
+        pytest.raises(co.dask.ClusterFailed, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"),
+    ):
+        co.dask.complete(x, "tcp://127.0.0.1:9", **FIXED)
+
+
+def test_bad_input(client, tmp_path):
+    M = problem(np.random.default_rng(10))
+    M[3, 51] = np.inf
+    for given, message in (
+        ({"x": da.from_array(M, chunks=(40, 20))}, r"row 3, column 51 is inf \(1 infinite in its block"),
+        ({"x": da.from_array(M, chunks=(40, 20)), "out": tmp_path / "out"}, "row 3, column 51 is inf"),
+        ({"x": da.ones(5)}, "two dimensions"),
+        ({"x": da.ones((5, 5), dtype=complex)}, "real numbers"),
+        ({"x": da.ones((5, 5))[da.ones(5) > 0]}, "compute_chunk_sizes"),
+        ({"x": da.full((5, 5), np.nan)}, "no column is known"),
+        ({"x": da.ones((5, 5)), "resume": True}, "name it with out"),
+        ({"x": da.ones((5, 5)), "client": 3}, "client must be"),
+        ({"x": da.ones((5, 5)), "worker_timeout": 0}, "worker_timeout must be"),
+        ({"x": tmp_path / "none.parquet"}, "none.parquet"),
+    ):
+        with pytest.raises((ValueError, TypeError, OSError), match=message):
+            co.dask.complete(**{"client": client, **given})
+    assert not list(tmp_path.iterdir())
