@@ -12,7 +12,7 @@ import io
 import json
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -156,7 +156,7 @@ def working_folder(out: Path, identity: dict, *, resume: bool, force: bool = Fal
             refuse_existing(out, force, is_ours)
             _replace(folder, out)
         except (ValueError, TypeError, IndexError):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             raise
         except BaseException:
             if not (folder / _RUN).exists():
@@ -180,6 +180,16 @@ def _replace(folder: Path, out: Path) -> None:
             os.replace(old, out)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Take the folder away in one step, for workers of a cluster may still write into it, and delete it."""
+    removed = folder.with_name(folder.name + ".removed")
+    with suppress(OSError):
+        shutil.rmtree(removed, ignore_errors=True)
+        os.replace(folder, removed)
+    for left in (removed, folder):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_identity(folder: Path, identity: dict) -> None:
