@@ -108,7 +108,7 @@ def as_it_is(name: str, X, rng) -> Problem:
 
 
 def groups_of(labels):
-    """What the columns' names have before their first "_", if several columns share it: station3_day7, station3_day8."""
+    """What the columns' names have before their first "_", if several share it: station3_day7 and station3_day8."""
     if labels is None or not all("_" in str(label) for label in labels):
         return None
     groups = np.array([str(label).partition("_")[0] for label in labels])

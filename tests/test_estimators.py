@@ -1,16 +1,13 @@
 """The two imputers: the answers of `complete`, the contract of scikit-learn, and what must be survived."""
 
-import hashlib
 import pickle
 import time
-from datetime import datetime
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -356,7 +353,7 @@ def processor_time(function, times):
     return best
 
 
-# What must be survived, by the numbers of the list in tests/test_bad_input.py
+# What must be survived, by the numbers of the list of bad inputs; more of it in tests/test_three_doors.py
 
 
 @pytest.mark.parametrize(
@@ -373,63 +370,6 @@ def processor_time(function, times):
 def test_1_shapes(Imputer, data, words):
     with pytest.raises(ValueError, match=words):
         Imputer().fit(data)
-
-
-def test_2_nothing_complete_names_the_sister():
-    X = np.arange(20.0).reshape(5, 4) % 7
-    no_row, no_column, neither = X.copy(), X.copy(), X.copy()
-    no_row[:, 1] = np.nan
-    no_column[2] = np.nan
-    np.fill_diagonal(neither, np.nan)
-    neither[4, 2] = np.nan
-    with pytest.raises(ValueError, match=r"no row is known in all 4 columns.*row 0 with 3.*use CompleteColumnsImputer"):
-        CompleteRowsImputer().fit(no_row)
-    with pytest.raises(ValueError, match=r"no column is known in all 5 rows.*column 0 with 4.*use CompleteRowsImputer"):
-        CompleteColumnsImputer().fit(no_column)
-    with pytest.raises(ValueError, match=r"no row .*measure some rows in full, or drop the columns"):
-        CompleteRowsImputer().fit(neither)
-    with pytest.raises(ValueError, match=r"no column .*measure some columns in full, or drop the rows"):
-        CompleteColumnsImputer().fit(neither)
-
-
-@BOTH
-@pytest.mark.parametrize("bad", [np.inf, -np.inf])
-def test_4_infinite_entries(rng, Imputer, bad):
-    _, known = table(rng, Imputer)
-    imputer = Imputer().fit(known)
-    i, j = np.argwhere(np.isfinite(known))[5]
-    known[i, j] = bad
-    for attempt in (imputer.transform, Imputer().fit, Imputer().fit_transform):
-        with pytest.raises(ValueError, match=rf"row {i}, column {j} is {bad} \(1 infinite in all\); use NaN"):
-            attempt(known)
-
-
-def test_5_rows_that_are_not_determined(rng):
-    X, known = table(rng, CompleteRowsImputer)
-    partial = np.flatnonzero(np.isnan(known).any(axis=1))
-    known[partial[0]] = np.nan
-    known[partial[1], np.flatnonzero(~np.isnan(known[partial[1]]))[2:]] = np.nan
-    imputer = CompleteRowsImputer(rank=3, **PAPER)
-    for filled in (imputer.fit_transform(known), imputer.transform(known)):
-        assert np.isnan(filled[partial[0]]).all() and np.isnan(filled[partial[1]]).sum() == 38
-        assert np.abs(np.delete(filled - X, partial[:2], axis=0)).max() <= 1e-11
-    assert [Status(s) for s in imputer.status_[partial[:2]]] == [Status.NO_OBSERVATION, Status.TOO_FEW]
-    prior = CompleteRowsImputer(center=True, shrinkage=0.1).fit(known)
-    np.testing.assert_allclose(prior.transform(known)[partial[0]], prior.center_)
-
-
-def test_5_columns_that_are_not_determined(rng):
-    X, known = table(rng, CompleteColumnsImputer)
-    partial = np.flatnonzero(np.isnan(known).any(axis=0))
-    known[:, partial[0]] = np.nan
-    known[np.flatnonzero(~np.isnan(known[:, partial[1]]))[2:], partial[1]] = np.nan
-    imputer = CompleteColumnsImputer(rank=3, **PAPER)
-    for filled in (imputer.fit_transform(known), imputer.transform(known)):
-        assert np.isnan(filled[:, partial[0]]).all() and np.isnan(filled[:, partial[1]]).sum() == 58
-        assert np.abs(np.delete(filled - X, partial[:2], axis=1)).max() <= 1e-11
-    assert [Status(s) for s in imputer.status_[partial[:2]]] == [Status.NO_OBSERVATION, Status.TOO_FEW]
-    nothing = CompleteColumnsImputer().fit([[0.0, np.nan], [0.0, np.nan]])
-    assert np.isnan(nothing.transform([[0.0, np.nan]])[0, 1])
 
 
 @BOTH
@@ -456,130 +396,3 @@ def test_7_other_parameters(Imputer, settings):
     _, known = table(np.random.default_rng(0), Imputer)
     with pytest.raises(ValueError, match=next(iter(settings))):
         Imputer(**settings).fit(known)
-
-
-@BOTH
-@pytest.mark.parametrize("scale", [1e306, 1e150, 1e-150, 1e-300])
-@pytest.mark.parametrize("settings", [{}, {"rank": 3, **PAPER}])
-def test_8_extreme_scales(rng, Imputer, scale, settings):
-    X, known = table(rng, Imputer)
-    size = np.abs(X).max()
-    imputer = Imputer(**settings).fit(known / size * scale)
-    for filled in (imputer.transform(known / size * scale), imputer.fit_transform(known / size * scale)):
-        assert not np.isinf(filled).any()
-        unknown = np.isnan(filled)
-        if not unknown.any():
-            assert np.abs(filled / scale - X / size).max() <= 1e-9
-        else:  # no answer, and the status says so
-            assert not all(Status(s).is_filled for s in imputer.status_)
-
-
-@BOTH
-@pytest.mark.parametrize("digits", [6, 100])
-def test_8_mixed_scales(rng, Imputer, digits):
-    """Units of the things to be filled: recovered while they fit into one number, and finite or NaN beyond."""
-    X, known = table(rng, Imputer)
-    units = 10.0 ** rng.integers(-digits, digits, (1, 40) if Imputer is CompleteColumnsImputer else (60, 1))
-    imputer = Imputer(rank=3, **PAPER)
-    for filled in (imputer.fit_transform(known * units), imputer.transform(known * units)):
-        assert not np.isinf(filled).any()
-        if digits == 6:
-            assert np.abs(filled / units - X).max() <= 1e-9 * np.abs(X).max()
-
-
-def variants(known):
-    """The same numbers in other clothes, all of them whole numbers with NaN or none."""
-    yield known.astype(np.float16)
-    yield known.astype(">f8")
-    yield np.asfortranarray(known)
-    yield np.repeat(np.repeat(known, 2, axis=0), 3, axis=1)[::2, ::3]
-    yield known.tolist()
-    read_only = known.copy()
-    read_only.flags.writeable = False
-    yield read_only
-    yield np.where(np.isnan(known), None, known)
-    yield np.where(np.isnan(known), pd.NA, known)
-
-
-def whole_table(rng, Imputer):
-    X, known = table(rng, Imputer)
-    return np.where(np.isnan(known), np.nan, np.rint(4 * X))
-
-
-def digest(array):
-    return hashlib.sha256(pickle.dumps(array)).hexdigest()
-
-
-@BOTH
-def test_9_kinds_of_arrays(rng, Imputer):
-    known = whole_table(rng, Imputer)
-    imputer = Imputer(rank=3, **PAPER).fit(known)
-    expected, trained = imputer.transform(known), imputer.fit_transform(known)
-    for array in variants(known):
-        before = digest(array)
-        np.testing.assert_allclose(imputer.transform(array), expected, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(Imputer(rank=3, **PAPER).fit_transform(array), trained, rtol=1e-10, atol=1e-10)
-        assert digest(array) == before
-
-
-@BOTH
-def test_9_whole_numbers_and_booleans(rng, Imputer):
-    for dtype in (int, np.uint8, bool):
-        X = rng.integers(0, 2, (30, 8)).astype(dtype)
-        filled = Imputer().fit(X).transform(X)
-        assert filled.dtype == np.float64
-        np.testing.assert_array_equal(filled, X)
-
-
-@BOTH
-def test_9_memory_maps(rng, Imputer, tmp_path):
-    _, known = table(rng, Imputer, noise=0.3)
-    np.save(tmp_path / "known.npy", known)
-    before = (tmp_path / "known.npy").read_bytes()
-    mapped = np.load(tmp_path / "known.npy", mmap_mode="r")
-    np.testing.assert_array_equal(Imputer().fit(mapped).transform(mapped), Imputer().fit(known).transform(known))
-    assert (tmp_path / "known.npy").read_bytes() == before
-
-
-@BOTH
-@pytest.mark.parametrize(
-    "data, error, words",
-    [
-        (np.ones((3, 2), complex), ValueError, "Complex data not supported: got complex128"),
-        ([[1.0, "1.5"], [2.0, 3.0]], TypeError, "string.*not a number; columns 1 hold str: convert"),
-        (np.array([["1.5", "2"]]), TypeError, "columns 0, 1 hold str"),
-        (np.array([[1.0, 1j], [2.0, None]], object), TypeError, "columns 1 hold complex"),
-        (np.array([["2020-01-01"]], "M8[ns]"), TypeError, "columns 0 hold datetime64"),
-        (np.array([[datetime(2020, 1, 1), 1.0]], object), TypeError, "columns 0 hold datetime"),
-        (pd.DataFrame({"a": [1.0, 2.0], "b": ["1.5", "2"]}), TypeError, "1 of 2 columns are not numeric: 'b'"),
-        (pl.DataFrame({"a": [1.0, 2.0], "b": ["1.5", "2"]}), TypeError, "1 of 2 columns are not numeric: 'b'"),
-        (pa.table({"a": [1.0, 2.0], "b": ["1.5", "2"]}), TypeError, "1 of 2 columns are not numeric: 'b'"),
-    ],
-)
-def test_10_other_kinds_are_refused(Imputer, data, error, words):
-    with pytest.raises(error, match=words):
-        Imputer().fit(data)
-
-
-@BOTH
-def test_11_masks(rng, Imputer):
-    _, known = table(rng, Imputer, noise=0.3)
-    mask = np.isnan(known)
-    expected = Imputer(rank=3, **PAPER).fit_transform(known)
-    for fill in (0.0, 1e20, np.inf):
-        masked = np.ma.array(np.where(mask, fill, known), mask=mask)
-        np.testing.assert_array_equal(Imputer(rank=3, **PAPER).fit_transform(masked), expected)
-        np.testing.assert_array_equal(
-            Imputer(rank=3, **PAPER).fit(masked).transform(masked), Imputer(rank=3, **PAPER).fit(known).transform(known)
-        )
-    objects = np.ma.array(np.where(mask, "?", known.astype(object)), mask=mask)
-    np.testing.assert_array_equal(Imputer(rank=3, **PAPER).fit_transform(objects), expected)
-
-
-@BOTH
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
-def test_12_sparse_data_are_refused(Imputer, kind):
-    imputer = Imputer().fit(np.ones((4, 3)))
-    for attempt in (imputer.transform, imputer.fit, imputer.fit_transform):
-        with pytest.raises(TypeError, match=r"sparse data are refused.*Observations\.from_sparse.*toarray"):
-            attempt(kind(np.eye(4, 3)))

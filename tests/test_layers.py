@@ -8,7 +8,7 @@ from pathlib import Path
 import colonnade
 
 ORDER = [
-    ["_arguments", "provenance", "_threads", "_tiles", "_writing"],
+    ["_arguments", "_numbers", "provenance", "_threads", "_tiles", "_writing"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning"],
     ["observations"],

@@ -353,3 +353,16 @@ def test_a_very_large_penalty_only_closes_its_direction(rng):
     assert (status == Status.SOLVED).all() and (status0 == Status.SOLVED).all()
     np.testing.assert_allclose(Z, Z0, atol=1e-10)
     assert (np.abs(Z[0]) < 1e-30).all()
+
+
+def test_rows_that_depend_on_each_other_but_for_rounding(rng):
+    """As many entries as directions, some directions hardly present in these rows: undetermined all the same."""
+    for r in (2, 3, 5):
+        for _ in range(20):
+            A = rng.standard_normal((24, r)) * 10.0 ** rng.uniform(-3, 0, r)
+            A[r - 1] = rng.standard_normal(r - 1) @ A[: r - 1]
+            U = np.linalg.svd(A, full_matrices=False)[0]
+            known = np.full((24, 1), np.nan)
+            known[:r, 0] = rng.standard_normal(r)
+            o, space = co.Observations.from_dense(known), co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0)
+            assert co.solve_columns(space, o)[1].tolist() == [Status.UNDETERMINED]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +11,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from ._arguments import as_count, is_auto
+from ._numbers import numbers_of
 from ._threads import in_threads
 from .completion import Completion, complete
 from .frames import is_frame, matrix_of_frame
 from .learn import learn
-from .observations import Observations
+from .observations import Observations, place_of
 from .solve import solve_columns
 from .sources import real_dtype
 
@@ -180,55 +180,26 @@ def samples_of(estimator, X, *, reset: bool) -> np.ndarray:
         samples = check_array(matrix_of_frame(X), dtype=None, ensure_all_finite=False, estimator=estimator)
     else:
         samples = validate_data(estimator, _numbers_of(X), reset=reset, dtype=None, ensure_all_finite=False)
-    _refuse_infinite(samples)
+    _refuse_infinite(samples, getattr(estimator, "feature_names_in_", None))
     return samples
 
 
 def _numbers_of(X) -> np.ndarray:
     """An array of float32 or float64 from an array, a masked array or nested lists."""
-    try:
-        values = np.asarray(X)
-    except ValueError as error:
-        raise ValueError(f"the data must be a table, and its rows have different lengths ({error})") from None
-    kind = values.dtype.kind
-    mask = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
-    if kind == "c":
-        raise ValueError(f"Complex data not supported: got {values.dtype}; take the real part or the modulus")
-    if kind in "OUS":
-        values = np.asarray(X, dtype=object)
-        values = _numbers_of_objects(values if mask is None else np.where(mask, None, values))
-    elif kind not in "fiub":
-        raise TypeError(_not_numbers(range(values.shape[-1] if values.ndim else 1), values.dtype))
+    if np.iscomplexobj(X):  # in the words that scikit-learn asks for
+        raise ValueError(f"Complex data not supported: got {np.asarray(X).dtype}; take the real part or the modulus")
+    values, mask = numbers_of("the argument", X)
     with np.errstate(over="ignore"):
         values = values.astype(real_dtype(values.dtype), copy=False)
     return values if mask is None else np.where(mask, np.nan, values)
 
 
-def _numbers_of_objects(values) -> np.ndarray:
-    """float64 of an array of Python objects, all of which must be numbers, None or pandas' NA."""
-    flat = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
-    missing = np.array([[x is None or type(x).__name__ == "NAType" for x in row] for row in flat], bool)
-    known = np.array([[isinstance(x, (numbers.Real, np.bool_)) for x in row] for row in flat], bool)
-    wrong = np.argwhere(~(missing | known).reshape(flat.shape))
-    if wrong.size:
-        raise TypeError(_not_numbers(np.unique(wrong[:, 1]), type(flat[tuple(wrong[0])]).__name__))
-    return np.where(missing.reshape(flat.shape), np.nan, flat).astype(np.float64).reshape(values.shape)
-
-
-def _not_numbers(columns, kind) -> str:
-    shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
-    return (
-        "the argument must be a table of numbers, and a string such as '1.5' is not a number;"
-        f" columns {shown} hold {kind}: convert or drop them"
-    )
-
-
-def _refuse_infinite(samples) -> None:
+def _refuse_infinite(samples, names) -> None:
     bad = np.isinf(samples)
     if bad.any():
-        row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
         raise ValueError(
-            f"the entry at row {row}, column {column} is {samples[row, column]} ({int(bad.sum()):,} infinite in all);"
+            f"the entry at {place_of(*at, (None, names))} is {samples[at]} ({int(bad.sum()):,} infinite in all);"
             " use NaN for what is not known"
         )
 

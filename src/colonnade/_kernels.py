@@ -114,19 +114,20 @@ def _scale_columns(B, norms):
 
 
 @_compiled(**_inner)
-def _bring_largest_forward(B, j, order):
-    """Swap into place j the column with the largest norm below row j; that norm."""
-    best, best_square = j, -1.0
+def _bring_largest_forward(B, j, order, sizes):
+    """Swap into place j the column whose norm below row j is largest, times its size; that norm without the size."""
+    best, best_norm, most = j, 0.0, -1.0
     for q in range(j, B.shape[1]):
         square = 0.0
         for i in range(j, B.shape[0]):
             square += B[i, q] * B[i, q]
-        if square > best_square:
-            best, best_square = q, square
+        norm = np.sqrt(square)
+        if norm * sizes[order[q]] > most:
+            best, best_norm, most = q, norm, norm * sizes[order[q]]
     order[j], order[best] = order[best], order[j]
     for i in range(B.shape[0]):
         B[i, j], B[i, best] = B[i, best], B[i, j]
-    return np.sqrt(best_square)
+    return best_norm
 
 
 @_compiled(**_inner)
@@ -168,8 +169,10 @@ def _solve_by_qr(B, b, floor, z):
     _scale_columns(B, norms)
     for j in range(r):
         order[j] = j
+    # Where the floor decides, columns go in the order of their own sizes: of two that are alike, the smaller is last.
+    sizes = norms if floor > 0 else np.ones(r)
     for j in range(r):
-        norm = _bring_largest_forward(B, j, order)
+        norm = _bring_largest_forward(B, j, order, sizes)
         if not (norm > max(k, r) * 2.3e-16 and norm * norms[order[j]] > floor):
             return UNDETERMINED
         diagonal[j] = _reflect(B, b, j, norm)

@@ -140,7 +140,7 @@ class _FullColumns:
             raise ValueError("A must be finite; use NaN only for entries of columns that are not full")
         self.unit = float(largest.max()) or 1.0
         # Powers of two, so that dividing by them rounds nothing.
-        self._shrink = np.ldexp(1.0, -np.frexp(np.where(largest > 0, largest, 1.0))[1].clip(-1000, 1000))
+        self._shrink = np.ldexp(1.0, -np.frexp(np.where(largest > 0, largest, self.unit))[1].clip(-1000, 1000))
         squares = np.sum(in_threads(lambda at: _squares(self._raw(*at) * self._shrink), self.blocks()), axis=0)
         norms = np.sqrt(squares)
         self.norms = norms * (1 / self._shrink / self.unit) * scales

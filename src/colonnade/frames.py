@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ._numbers import are_numbers, floats_of
+
 
 def is_frame(data) -> bool:
     """Whether `data` is a data frame or Arrow table."""
@@ -96,7 +98,7 @@ def matrix_of_frame(frame) -> np.ndarray:
     if type(frame).__name__ == "LazyFrame":
         raise TypeError("a lazy frame holds no data yet: call .collect() on it first")
     series = _series_of(frame, library)
-    wrong = [(name, kind) for name, kind, _ in series if not _is_numeric(kind)]
+    wrong = [(name, kind) for name, kind, column in series if not _is_numeric(kind, column)]
     if wrong:
         shown = ", ".join(f"{str(name)[:40]!r} ({kind})" for name, kind in wrong[:5])
         raise TypeError(
@@ -121,13 +123,17 @@ def _series_of(frame, library) -> list[tuple]:
     return [(name, frame.column(k).type, frame.column(k)) for k, name in enumerate(frame.column_names)]
 
 
-def _is_numeric(kind) -> bool:
-    """Whether a dtype of pandas, polars, Arrow or NumPy is one of real numbers or Booleans, or of nothing but nulls."""
+def _is_numeric(kind, column) -> bool:
+    """Whether a column of pandas, polars or Arrow is one of real numbers or Booleans, or of nothing but nulls."""
     word = str(kind).lower().partition("[")[0]
+    if word == "object" and hasattr(column, "iloc"):  # what pandas makes of numbers beside None or NA
+        return are_numbers(column.to_numpy())
     return word.startswith(("float", "double", "halffloat", "int", "uint", "bool", "null")) and "interval" not in word
 
 
 def _from_pandas(column, dtype):
+    if column.dtype == object:
+        return floats_of(column.to_numpy())
     return column.to_numpy(dtype=dtype, na_value=np.nan)
 
 
@@ -138,4 +144,4 @@ def _from_polars(column, dtype):
 
 
 def _from_arrow(column, dtype):
-    return column.cast(dtype, safe=False).to_numpy()
+    return column.cast(dtype, safe=False).to_numpy(zero_copy_only=False)

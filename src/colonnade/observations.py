@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
+from ._numbers import numbers_of
 from .frames import FrameForm, is_frame, matrix_of_frame
 from .sources import real_dtype
 
@@ -66,8 +67,8 @@ class Observations:
             As of the attribute.
         """
         if is_frame(M):
-            form = FrameForm.of(M)
-            M, origin = matrix_of_frame(M), origin or form
+            matrix, form = matrix_of_frame(M), FrameForm.of(M)
+            M, origin = matrix, origin or form
             row_names = form.row_names() if row_names is None else row_names
             column_names = form.column_names() if column_names is None else column_names
         values, seen = _matrix_and_mask(M)
@@ -81,7 +82,8 @@ class Observations:
             block = np.ascontiguousarray(seen[:, lo : lo + step].T)
             column, row = np.nonzero(block)
             parts[0].append(row.astype(index))
-            parts[1].append(np.asarray(values[row, column + lo], dtype=dtype))
+            with np.errstate(over="ignore"):  # what becomes infinite is refused below
+                parts[1].append(np.asarray(values[row, column + lo], dtype=dtype))
             if weights is not None:
                 parts[2].append(weights[row, column + lo])
         rows, known = np.concatenate(parts[0]), np.concatenate(parts[1])
@@ -268,35 +270,18 @@ class Observations:
 
 def _matrix_and_mask(M):
     """Numbers of a dense matrix and where they are known; the input is not touched."""
-    if isinstance(M, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in M):
-        M = np.ma.array(M)
-    mask = np.ma.getmaskarray(M) if isinstance(M, np.ma.MaskedArray) else None
-    try:
-        values = np.asarray(M)
-    except ValueError:
-        raise ValueError("the data must be a table: its rows have different lengths") from None
+    values, mask = numbers_of("the data", M)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(
             f"the data must have two dimensions, rows and columns, none of them 0; got shape {values.shape}"
         )
-    _refuse_other_kinds(values.dtype, "the data", values)
     seen = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
     return values, seen if mask is None else seen & ~mask
 
 
-def _refuse_other_kinds(dtype, name, values=None) -> None:
+def _refuse_other_kinds(dtype, name) -> None:
     if dtype.kind not in "fiub":
-        columns = ""
-        if values is not None and dtype.kind == "O":
-            wrong = [j for j in range(values.shape[1]) if any(not _is_number(x) for x in values[:, j])]
-            columns = f" (columns {', '.join(map(str, wrong[:5]))}{', ...' if len(wrong) > 5 else ''})" if wrong else ""
-        raise TypeError(
-            f"{name} must be real numbers; got dtype {dtype}{columns}: convert them, for example astype(float)"
-        )
-
-
-def _is_number(x) -> bool:
-    return isinstance(x, (int, float, np.integer, np.floating))
+        raise TypeError(f"{name} must be real numbers; got dtype {dtype}: convert them, for example astype(float)")
 
 
 def _checked_weights(weights, seen) -> np.ndarray:

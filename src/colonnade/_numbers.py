@@ -1,0 +1,68 @@
+"""Real numbers out of arrays of any kind: what is masked, None or NA is missing, and what is no number is refused."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+
+def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
+    """An array of floats, integers or Booleans, and its mask if it has one; the input is not touched.
+
+    Python objects may be numbers, None or pandas' NA; the last two become NaN.
+    """
+    if isinstance(data, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in data):
+        data = np.ma.array(data)
+    mask = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
+    try:
+        values = np.asarray(data)
+        if values.dtype.kind in "OUS":  # a list with one string makes strings of all
+            values = np.asarray(data, dtype=object)
+    except ValueError:
+        raise ValueError(f"{name} must be a table: its rows have different lengths") from None
+    if values.dtype.kind == "O":
+        values = _numbers_of_objects(name, values if mask is None else np.where(mask, None, values))
+    elif values.dtype.kind not in "fiub":
+        raise TypeError(not_numbers(name, range(values.shape[-1] if values.ndim else 1), values.dtype))
+    return values, mask
+
+
+def not_numbers(name: str, columns, kind) -> str:
+    """What to say of columns that hold something else."""
+    shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
+    return (
+        f"{name} must be real numbers, and a string such as '1.5' is not a number;"
+        f" columns {shown} hold {kind}: convert or drop them"
+    )
+
+
+def are_numbers(objects) -> bool:
+    """Whether Python objects are all numbers, None or NA."""
+    return all(_is_missing(x) or _is_number(x) for x in objects)
+
+
+def floats_of(objects) -> np.ndarray:
+    """float64 of Python objects that are all numbers, None or NA; NaN for the last two."""
+    flat = [np.nan if _is_missing(x) else x for x in objects.ravel()]
+    try:
+        return np.array(flat, dtype=np.float64).reshape(objects.shape)
+    except OverflowError:
+        raise ValueError("a whole number is too large for floating point: rescale the data") from None
+
+
+def _numbers_of_objects(name, values) -> np.ndarray:
+    flat = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
+    wrong = [j for j in range(flat.shape[1]) if not are_numbers(flat[:, j])]
+    if wrong:
+        kind = next(type(x).__name__ for x in flat[:, wrong[0]] if not are_numbers([x]))
+        raise TypeError(not_numbers(name, wrong, kind))
+    return floats_of(values)
+
+
+def _is_missing(x) -> bool:
+    return x is None or type(x).__name__ == "NAType"
+
+
+def _is_number(x) -> bool:
+    return isinstance(x, (numbers.Real, np.bool_))
