@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from ._arguments import as_count, is_auto
-from ._numbers import numbers_of
+from ._numbers import array_of, numbers_of
 from ._threads import in_threads
 from .completion import Completion, complete
 from .frames import is_frame, matrix_of_frame
@@ -186,8 +186,9 @@ def samples_of(estimator, X, *, reset: bool) -> np.ndarray:
 
 def _numbers_of(X) -> np.ndarray:
     """An array of float32 or float64 from an array, a masked array or nested lists."""
-    if np.iscomplexobj(X):  # in the words that scikit-learn asks for
-        raise ValueError(f"Complex data not supported: got {np.asarray(X).dtype}; take the real part or the modulus")
+    kind = array_of("the argument", X).dtype
+    if kind.kind == "c":  # in the words that scikit-learn asks for
+        raise ValueError(f"Complex data not supported: got {kind}; take the real part or the modulus")
     values, mask = numbers_of("the argument", X)
     with np.errstate(over="ignore"):
         values = values.astype(real_dtype(values.dtype), copy=False)

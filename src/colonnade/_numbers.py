@@ -15,17 +15,22 @@ def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
     if isinstance(data, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in data):
         data = np.ma.array(data)
     mask = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
-    try:
-        values = np.asarray(data)
-        if values.dtype.kind in "OUS":  # a list with one string makes strings of all
-            values = np.asarray(data, dtype=object)
-    except ValueError:
-        raise ValueError(f"{name} must be a table: its rows have different lengths") from None
+    values = array_of(name, data)
+    if values.dtype.kind in "OUS":  # a list with one string makes strings of all
+        values = np.asarray(data, dtype=object)
     if values.dtype.kind == "O":
         values = _numbers_of_objects(name, values if mask is None else np.where(mask, None, values))
     elif values.dtype.kind not in "fiub":
         raise TypeError(not_numbers(name, range(values.shape[-1] if values.ndim else 1), values.dtype))
     return values, mask
+
+
+def array_of(name: str, data) -> np.ndarray:
+    """`np.asarray`, with a sentence of ours for a ragged list."""
+    try:
+        return np.asarray(data)
+    except ValueError:
+        raise ValueError(f"{name} must be a table: its rows have different lengths") from None
 
 
 def not_numbers(name: str, columns, kind) -> str:

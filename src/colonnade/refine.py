@@ -33,6 +33,7 @@ _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _BLOCK_CELLS = 4_000_000
 _WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
+_SMALL, _LARGE = 1e-70, 1e70  # numbers between which products of variances are numbers
 _SURE = 1.0  # standard errors by which sweeps must beat none
 
 
@@ -75,6 +76,8 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng, pro
     optimism : float
         By how much errors of entries left out are larger than they seem after the sweeps, which have seen them; >= 1.
     """
+    if n_sweeps != 0 and not _squares_fit(observations):
+        return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
     if not is_auto(n_sweeps):
         if n_sweeps == 0 or lesson.space.rank == 0:
             return lesson, 1.0
@@ -97,6 +100,11 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng, pro
         return _unrefined(lesson, "none: hidden entries were not predicted better")
     gain = f"{1 - best.error / none.error:.1%}"
     return _carried_out(observations, lesson, best, f": hidden entries were predicted {gain} better")
+
+
+def _squares_fit(o: Observations) -> bool:
+    """Whether variances of the entries, and products of two of them, are floating-point numbers and not zero."""
+    return _SMALL < float(np.abs(o.values).max(initial=0)) < _LARGE
 
 
 def _unrefined(lesson: Lesson, words: str) -> tuple[Lesson, float]:

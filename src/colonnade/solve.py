@@ -118,7 +118,7 @@ def _scales_of(penalty, share: float) -> np.ndarray:
 
     `share` of the rows is observed.
     """
-    return 1 / np.sqrt(1 + penalty / share) if penalty.all() and share else np.ones(penalty.size)
+    return np.sqrt(share / (share + penalty)) if penalty.all() and share else np.ones(penalty.size)
 
 
 def _name_overflows(U, center, Z, status) -> None:
