@@ -262,3 +262,10 @@ def test_the_commands_write_the_report(tmp_path, monkeypatch, capsys):
         code, out, err = run(*arguments)
         assert (code, out) == (expected, "") and words in err
         assert len(err.splitlines()) == 1 and sorted(os.listdir()) == before
+
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    code, out, err = run("report", "result", "-o", "b.html")
+    assert (code, out) == (5, "") and "No space left" in err and sorted(os.listdir()) == before

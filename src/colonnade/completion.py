@@ -80,6 +80,10 @@ class Completion:
         return self.observations.n_observed
 
     @property
+    def row_names(self) -> np.ndarray | None:
+        return self.observations.row_names
+
+    @property
     def column_names(self) -> np.ndarray | None:
         return self.observations.column_names
 

@@ -16,7 +16,7 @@ from importlib import resources
 import numpy as np
 
 from ._writing import new_file
-from .certificates import remedy, verdicts_in_words
+from .certificates import remedy
 from .evidence import HeldOut, hold_out, spectrum
 from .plots import PICTURES, Palette
 from .provenance import versions
@@ -94,7 +94,7 @@ def _content(completion, command: str | None) -> dict:
         "summary": summary,
         "headline": _headline(summary, found),
         "verdicts": _bar(summary["verdicts"]),
-        "trust": [line for line in verdicts_in_words(completion, table) if ": " in line],
+        "trust": [line for line in summary["trust"] if ": " in line],
         "pictures": _pictures(completion, found),
         "words": _picture_words(completion, summary, found),
         "columns": rows[:_MOST_ROWS],
@@ -141,6 +141,7 @@ def _trust(summary: dict, found: HeldOut | None) -> str:
 def _picture_words(completion, summary: dict, found: HeldOut | None) -> dict:
     """A sentence or two under each picture."""
     noise, optimism = summary["noise_std"], completion.optimism
+    below = "the prior helps with those below" if completion.noise_variance else "those below are mostly noise"
     left_out = "Nothing could be left out: too few entries, or a method that fits all columns together."
     if found is not None:
         left_out = f"{found.truth.size:,} known entries, each left out and predicted from the others of its column."
@@ -149,7 +150,7 @@ def _picture_words(completion, summary: dict, found: HeldOut | None) -> dict:
         "spectrum": f"{completion.rank:,} directions are in use"
         + ("" if noise is None else f", the noise of an entry is {_number(noise)}")
         + ". Rings are what the full columns show, dots what is used. A column with the usual number of entries tells"
-        " those above the dashed line by itself; the prior helps with those below.",
+        + f" those above the dashed line by itself; {below}.",
         "prediction": left_out
         + (
             f" Refinement had seen them, so errors are taken to be {optimism:.2f} times as large as drawn."

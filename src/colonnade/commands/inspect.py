@@ -37,7 +37,7 @@ def command(inputs, as_json, **options) -> None:
     for sentence in facts["advice"]:
         click.echo(f"Advice: {sentence}")
     if facts["can_be_completed"] and (facts["columns"]["partial"] or facts["columns"]["empty"]):
-        click.echo("Next: colonnade complete, with the same input")
+        click.echo("Next: colonnade complete, with the same input and options")
 
 
 def _picture(observations, blocks: bool) -> list[str]:

@@ -118,7 +118,7 @@ def _print_rows(completion, k: int, as_json: bool) -> None:
     from ..row_selection import select_rows
 
     rows = select_rows(completion, k).tolist()
-    names = completion.observations.row_names
+    names = completion.row_names
     if as_json:
         chosen = None if names is None else [str(names[i]) for i in rows]
         click.echo(json.dumps({"shape": list(completion.shape), "rows": rows, "names": chosen}))
