@@ -40,15 +40,16 @@ def test_rows_for_the_sum_are_greedily_best(rng):
 
 
 def test_the_prior_finds_signal_beneath_noise(rng):
-    m, d, t, v = 300, 60, 0.5, 200.0
+    m, d, t, v = 300, 60, 0.5, 200.0  # noise alone crosses the edge now and then, by a little
     u = np.linalg.qr(rng.standard_normal((m, 1)))[0]
     A = u @ (np.sqrt(v) * rng.standard_normal((1, d))) + np.sqrt(t) * rng.standard_normal((m, d)) + 3.0
     prior = leaderboard._prior(co.Observations.from_dense(A))
-    assert prior.rank == 1 and prior.noise_std**2 == pytest.approx(t, rel=0.05)
+    assert prior.rank <= 2 and prior.noise_std**2 == pytest.approx(t, rel=0.05)
+    assert prior.variances[1:].sum() < 0.05 * prior.variances[0]
     seen = A - A.mean(axis=1, keepdims=True)
     assert prior.variances[0] == pytest.approx((u.T @ seen).var(), rel=0.1)  # not the larger one along the basis
     noise = leaderboard._prior(co.Observations.from_dense(rng.standard_normal((m, d))))
-    assert noise.rank <= 1
+    assert noise.rank <= 2
 
 
 def test_full_models_are_exact_and_ranked(rng):
@@ -69,12 +70,11 @@ def test_exact_data_give_exact_scores(rng):
     np.testing.assert_allclose(table.score[[2, 7]], M.mean(axis=0)[[2, 7]], rtol=1e-3)
 
 
-def test_chosen_rows_are_recognised(rng):
-    M = answers(rng)
-    o = co.Observations.from_dense(M[:, 5:])
-    order = leaderboard._rows_for_the_sum(leaderboard._prior(o), 40)
-    assert leaderboard._is_chosen(np.sort(order), order, 120)
-    assert not leaderboard._is_chosen(rng.choice(120, 40, replace=False), order, 120)
+@pytest.mark.parametrize("m", [120, 600])
+def test_chosen_rows_are_recognised(rng, m):
+    o = co.Observations.from_dense(answers(rng, m)[:, 5:])
+    assert leaderboard._is_chosen(leaderboard.select_questions(o, 40), o)
+    assert not leaderboard._is_chosen(np.sort(rng.choice(m, 40, replace=False)), o)
 
 
 def test_few_known_models_and_bad_arguments():

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_generator, as_real
+from ._threads import one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .completion import Completion
 from .observations import Observations, as_observations
@@ -21,7 +22,8 @@ from .solve import solve_columns
 
 _FOLDS = 5  # in which the known models are taken for new ones
 _FEWEST_KNOWN = 10  # models with which that is tried
-_CAUTION = 1.0, 3.0, 10.0  # times the noise: the directions are not quite the right ones
+_CAUTION = 1.0, 3.0, 10.0, 30.0  # times the noise: the directions are not quite the right ones
+_POOL = 8  # questions per known model, drawn at random, from which are chosen: of more, the best would be so by chance
 _FIELDS = [
     ("n_observed", np.int64),
     ("score", float),
@@ -33,7 +35,7 @@ _FIELDS = [
 ]
 
 
-def select_questions(data, n_questions: int) -> np.ndarray:
+def select_questions(data, n_questions: int, *, random_state=None) -> np.ndarray:
     """The rows from which the mean of a new column is told best.
 
     Parameters
@@ -42,6 +44,8 @@ def select_questions(data, n_questions: int) -> np.ndarray:
         With three or more full columns, the models that answered every question.
     n_questions : int
         k, from 1 to m.
+    random_state : None, int or numpy Generator
+        For the pool of which they are chosen; None is the same every time, and lets `scores` recognise them.
 
     Returns
     -------
@@ -50,12 +54,14 @@ def select_questions(data, n_questions: int) -> np.ndarray:
 
     Notes
     -----
-    Rows are taken one by one, each time that after which the sum over the column is known best, in O(m r) operations.
-    In contrast to `select_rows` nothing is spent on directions that do not change the mean.
+    Rows are taken one by one, each time that after which the sum over the column is known best. In contrast to
+    `select_rows` nothing is spent on directions that do not change the mean. What few columns tell of a row is
+    uncertain, and the seemingly best of many would be so by chance: with d full columns and more than 8 d rows they are
+    chosen from a random pool of 8 d, or 2 k if that is more.
     """
     observations = as_observations(data)
     k = as_count("n_questions", n_questions, 1, observations.shape[0], ", the questions that there are")
-    return np.sort(_rows_for_the_sum(_prior(observations), k))
+    return np.sort(_chosen_rows(observations, k, random_state))
 
 
 def scores(data, *, level: float = 0.9, chosen="auto", random_state=None) -> np.recarray:
@@ -86,7 +92,7 @@ def scores(data, *, level: float = 0.9, chosen="auto", random_state=None) -> np.
     chosen = as_choice("chosen", chosen, (True, False, "auto"))
     rng = as_generator(0 if random_state is None else random_state)
     (caution, unbiased), factor = _lesson_of_known(observations, level, chosen, rng)
-    mean, half = _means(_completion(observations, caution), level, unbiased)
+    mean, half = _means(_completion(observations, _prior(observations), caution), level, unbiased)
     mean[observations.full_columns] = observations.full_matrix().mean(axis=0, dtype=np.float64)  # equal if answers are
     half = np.where(half > 0, half, 0.0) * factor if factor < np.inf else np.where(half > 0, np.inf, 0.0)
     limits = observations.values.min(), observations.values.max()
@@ -127,18 +133,25 @@ def _prior(observations: Observations) -> ColumnSpace:
     )
 
 
-def _rows_for_the_sum(prior: ColumnSpace, k: int) -> np.ndarray:
-    """In the order of choosing.
+def _chosen_rows(observations: Observations, k: int, random_state=None) -> np.ndarray:
+    """k rows in the order of choosing."""
+    m, d = observations.shape[0], observations.full_columns.size
+    rng = as_generator(0 if random_state is None else random_state)
+    n_pool = min(m, max(_POOL * d, 2 * k))
+    pool = np.arange(m) if n_pool == m else np.sort(rng.choice(m, n_pool, replace=False))
+    prior = _prior(observations)
+    F = prior.basis.astype(np.float64) * np.sqrt(prior.variances)
+    with one_blas_thread():
+        return pool[_rows_for_the_sum(F[pool], F.sum(axis=0), prior.noise_std**2, k)]
 
-    With P the covariance of z given the rows so far and g the sum of the other rows f of F, the variance is g'P g.
-    """
-    F, t = prior.basis.astype(np.float64) * np.sqrt(prior.variances), prior.noise_std**2
-    P, g = np.eye(F.shape[1]), F.sum(axis=0)
-    free, chosen = np.ones(F.shape[0], bool), []
+
+def _rows_for_the_sum(F, g, t: float, k: int) -> np.ndarray:
+    """Greedily: P is the covariance of z given the rows so far, g the sum of all others, g'P g its variance."""
+    P, free, chosen = np.eye(F.shape[1]), np.ones(F.shape[0], bool), []
     for _ in range(k):
         FP = F @ P
         q, h = np.einsum("ij,ij->i", FP, F), FP @ g
-        # after f is known: (g - f)'(P - P f f'P / (t + f'P f))(g - f), less g'P g
+        # after a row f is known: (g - f)'(P - P f f'P / (t + f'P f))(g - f), less g'P g
         change = q - 2 * h - (h - q) ** 2 / (t + q)
         j = int(np.argmin(np.where(free, change, np.inf)))
         chosen.append(j)
@@ -148,8 +161,7 @@ def _rows_for_the_sum(prior: ColumnSpace, k: int) -> np.ndarray:
     return np.array(chosen, np.int64)
 
 
-def _completion(observations: Observations, caution: float) -> Completion:
-    prior = _prior(observations)
+def _completion(observations: Observations, prior: ColumnSpace, caution: float) -> Completion:
     noise = caution * prior.noise_std**2
     coefficients, status = solve_columns(prior, observations, penalty=noise / prior.variances)
     return Completion(observations, prior, coefficients, status, noise)
@@ -168,17 +180,17 @@ def _lesson_of_known(o: Observations, level: float, chosen, rng) -> tuple[tuple[
         return (_CAUTION[0], True), 1.0
     A = o.full_matrix().astype(np.float64)
     truth, patterns = A.mean(axis=0), [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in partial]
-    order = _rows_for_the_sum(_prior(o), max(map(len, patterns)))
+    was_chosen = [_is_chosen(rows, o) if chosen == "auto" else chosen for rows in patterns]
     settings = [(caution, unbiased) for caution in _CAUTION for unbiased in (True, False)]
     errors, halves = np.empty((len(settings), d)), np.empty((len(settings), d))
     asked = rng.permutation(np.resize(np.arange(partial.size), d))
-    was_chosen = [_is_chosen(rows, order, o.shape[0]) if chosen == "auto" else chosen for rows in patterns]
     for fold in np.array_split(rng.permutation(d), _FOLDS):
-        anew = _rows_for_the_sum(_prior(Observations.from_dense(np.delete(A, fold, axis=1))), order.size)
-        rows = {j: anew[: patterns[k].size] if was_chosen[k] else patterns[k] for j, k in zip(fold, asked[fold])}
-        known = Observations.from_dense(_with_gaps(A, rows))
+        others = Observations.from_dense(np.delete(A, fold, axis=1))
+        anew = {k: _chosen_rows(others, patterns[k].size) for k in set(asked[fold]) if was_chosen[k]}
+        known = Observations.from_dense(_with_gaps(A, {j: anew.get(asked[j], patterns[asked[j]]) for j in fold}))
+        prior = _prior(known)
         for k, (caution, unbiased) in enumerate(settings):
-            mean, half = _means(_completion(known, caution), level, unbiased)
+            mean, half = _means(_completion(known, prior, caution), level, unbiased)
             errors[k, fold], halves[k, fold] = np.abs(mean - truth)[fold], half[fold]
     best = int(np.argmin((errors**2).mean(axis=1)))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -187,10 +199,10 @@ def _lesson_of_known(o: Observations, level: float, chosen, rng) -> tuple[tuple[
     return settings[best], float(ratios[at - 1]) if at <= d else np.inf
 
 
-def _is_chosen(rows, order, m: int) -> bool:
-    """Whether more of the rows are those chosen first than halfway from what chance gives to all."""
-    k = rows.size
-    return bool(np.isin(rows, order[:k]).sum() > k * (1 + k / m) / 2)
+def _is_chosen(rows, o: Observations) -> bool:
+    """Whether more of the rows would be chosen again than halfway from what chance gives to all."""
+    k, m = rows.size, o.shape[0]
+    return bool(k and np.isin(rows, _chosen_rows(o, k)).sum() > k * (1 + k / m) / 2)
 
 
 def _with_gaps(A, rows: dict) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -87,7 +88,8 @@ def select_command(inputs, tasks, metric, filter, questions, output, force) -> N
         rows = select_questions(observations, questions)
     samples = write_samples(observations, rows, output, force=force)
     click.echo(f"{_in_words(observations)} Written: {output}")
-    click.echo(f"Run the new model with: --tasks {','.join(samples)} --samples {output} --log_samples")
+    tasks = shlex.quote("".join(c for c in ",".join(samples) if c.isprintable()))
+    click.echo(f"Run the new model with: --tasks {tasks} --samples {output} --log_samples")
 
 
 @command.command("score")
