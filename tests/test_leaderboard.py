@@ -73,8 +73,16 @@ def test_exact_data_give_exact_scores(rng):
 @pytest.mark.parametrize("m", [120, 600])
 def test_chosen_rows_are_recognised(rng, m):
     o = co.Observations.from_dense(answers(rng, m)[:, 5:])
-    assert leaderboard._is_chosen(leaderboard.select_questions(o, 40), o)
-    assert not leaderboard._is_chosen(np.sort(rng.choice(m, 40, replace=False)), o)
+    best = {40: leaderboard._chosen_rows(o, 40)}
+    assert leaderboard._is_chosen(leaderboard.select_questions(o, 40), best, m)
+    assert not leaderboard._is_chosen(np.sort(rng.choice(m, 40, replace=False)), best, m)
+
+
+def test_a_model_without_answers_gets_the_prior(rng):
+    M = with_gaps(answers(rng, 60, 20), [3], [])
+    for chosen in (True, "auto"):
+        row = leaderboard.scores(M, chosen=chosen)[3]
+        assert row.n_observed == 0 and row.low <= row.score <= row.high
 
 
 def test_few_known_models_and_bad_arguments():

@@ -180,14 +180,19 @@ def _lesson_of_known(o: Observations, level: float, chosen, rng) -> tuple[tuple[
         return (_CAUTION[0], True), 1.0
     A = o.full_matrix().astype(np.float64)
     truth, patterns = A.mean(axis=0), [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in partial]
-    was_chosen = [_is_chosen(rows, o) if chosen == "auto" else chosen for rows in patterns]
+    sizes = {rows.size for rows in patterns if rows.size}
+    best_rows = {k: _chosen_rows(o, k) for k in sizes} if chosen == "auto" else {}
+    was_chosen = [
+        _is_chosen(rows, best_rows, o.shape[0]) if chosen == "auto" else chosen and rows.size > 0 for rows in patterns
+    ]
     settings = [(caution, unbiased) for caution in _CAUTION for unbiased in (True, False)]
     errors, halves = np.empty((len(settings), d)), np.empty((len(settings), d))
     asked = rng.permutation(np.resize(np.arange(partial.size), d))
     for fold in np.array_split(rng.permutation(d), _FOLDS):
         others = Observations.from_dense(np.delete(A, fold, axis=1))
-        anew = {k: _chosen_rows(others, patterns[k].size) for k in set(asked[fold]) if was_chosen[k]}
-        known = Observations.from_dense(_with_gaps(A, {j: anew.get(asked[j], patterns[asked[j]]) for j in fold}))
+        anew = {k: _chosen_rows(others, k) for k in sizes} if any(was_chosen) else {}
+        rows = {j: anew[patterns[k].size] if was_chosen[k] else patterns[k] for j, k in zip(fold, asked[fold])}
+        known = Observations.from_dense(_with_gaps(A, rows))
         prior = _prior(known)
         for k, (caution, unbiased) in enumerate(settings):
             mean, half = _means(_completion(known, prior, caution), level, unbiased)
@@ -199,10 +204,10 @@ def _lesson_of_known(o: Observations, level: float, chosen, rng) -> tuple[tuple[
     return settings[best], float(ratios[at - 1]) if at <= d else np.inf
 
 
-def _is_chosen(rows, o: Observations) -> bool:
+def _is_chosen(rows, best_rows: dict, m: int) -> bool:
     """Whether more of the rows would be chosen again than halfway from what chance gives to all."""
-    k, m = rows.size, o.shape[0]
-    return bool(k and np.isin(rows, _chosen_rows(o, k)).sum() > k * (1 + k / m) / 2)
+    k = rows.size
+    return bool(k and np.isin(rows, best_rows[k]).sum() > k * (1 + k / m) / 2)
 
 
 def _with_gaps(A, rows: dict) -> np.ndarray:
