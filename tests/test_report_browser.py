@@ -133,7 +133,8 @@ def test_it_fits_a_phone_and_paper(browser, page):
     script = look(browser, page, width=PHONE)
     assert script("return document.documentElement.scrollWidth") <= PHONE
     assert all(w <= PHONE for w in script("return [...document.querySelectorAll('svg')].map(e => e.clientWidth)"))
-    script = look(browser, page, scheme="dark", media="print")
+    script = look(browser, page, width=720, scheme="dark", media="print")
+    assert script("return document.documentElement.scrollWidth") <= 720
     assert luminance(script("return getComputedStyle(document.body).backgroundColor")) > 0.9
     assert script("return getComputedStyle(document.querySelector('.scroll')).overflowX") == "visible"
 

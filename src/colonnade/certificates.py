@@ -230,7 +230,7 @@ def verdicts_in_words(completion, table) -> list[str]:
     for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
         here = table[table.verdict == verdict]
         line = f"{count:,} {'column' if count == 1 else 'columns'} {verdict}"
-        cure = remedy(str(verdict), int(np.median(here.more_entries)), of_each=True)
+        cure = remedy(str(verdict), int(np.median(here.more_entries)), of_each=bool(count > 1))
         if cure is not None:
             which = ", ".join(str(j) if names is None else shown(names[j]) for j in here.column[:3])
             more = ", ..." if count > 3 else ""
