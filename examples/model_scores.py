@@ -5,7 +5,7 @@ for one ability and perhaps for two skills, and half of the questions can be gue
 the 10 others 50 answers are known. How far off is the score, and how often does its interval hold it?
 
     python examples/model_scores.py                 # 4 benchmarks, some seconds
-    python examples/model_scores.py --repeats 24    # the table of the documentation
+    python examples/model_scores.py --repeats 24 --questions 25 50 100 --first-seed 1000    # that of the documentation
 """
 
 import argparse
@@ -98,14 +98,14 @@ def judged(score, low, high, rank_low, rank_high, truth, rank):
     return np.column_stack([score - truth, holds, high - low, (rank_low <= rank) & (rank <= rank_high)])
 
 
-def main(repeats=4, sizes=(50,)):
+def main(repeats=4, sizes=(50,), first_seed=0):
     with tempfile.TemporaryDirectory() as folder:
         walk_through(draw_answers(np.random.default_rng(0)), sizes[0], Path(folder))
     results = {}
     for k in sizes:
         print(f"\n{k} of {N_QUESTIONS} questions, {repeats} benchmarks with {N_NEW} new models each")
         print(f"{'':30}{'error':>8}{'holds':>8}{'width':>8}{'rank':>8}")
-        trials = [trial(np.random.default_rng(seed), k) for seed in range(repeats)]
+        trials = [trial(np.random.default_rng(seed), k) for seed in range(first_seed, first_seed + repeats)]
         for name in trials[0]:
             error, holds, width, rank = np.concatenate([one[name] for one in trials]).T
             results[k, name] = np.sqrt(np.mean(error**2)), holds.mean()
@@ -119,5 +119,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--questions", type=int, nargs="+", default=[50])
+    parser.add_argument("--first-seed", type=int, default=0)
     given = parser.parse_args()
-    main(given.repeats, given.questions)
+    main(given.repeats, given.questions, given.first_seed)
