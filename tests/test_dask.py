@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from test_cli_complete import folder, run  # noqa: F401
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
+from colonnade.cluster import connected
 
 from problems import hide, low_rank
 
@@ -82,9 +84,9 @@ def assert_same(completion, expected):
         assert getattr(completion.observations, name).tobytes() == getattr(expected.observations, name).tobytes()
 
 
-def contents(folder):
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+def contents(place):
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    return {str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 @pytest.mark.parametrize("settings", [FIXED, {}], ids=["fixed", "auto"])
@@ -169,12 +171,12 @@ def deadly(array, bullets):
 
     The first kill takes away the file "once".
     """
-    folder = str(bullets)
+    place = str(bullets)
 
     def chunk(values, block_info=None):
-        if block_info[0]["array-location"][1][0] == 40 and os.listdir(folder):
-            if os.path.exists(folder + "/once"):
-                os.unlink(folder + "/once")
+        if block_info[0]["array-location"][1][0] == 40 and os.listdir(place):
+            if os.path.exists(place + "/once"):
+                os.unlink(place + "/once")
             os.kill(os.getpid(), signal.SIGKILL)
         return values
 
@@ -299,3 +301,83 @@ def test_bad_input(client, tmp_path):
         with pytest.raises((ValueError, TypeError, OSError), match=message):
             co.dask.complete(**{"client": client, **given})
     assert not list(tmp_path.iterdir())
+
+
+def listening(pids):
+    """The addresses at which processes listen, in the hexadecimal of /proc."""
+    sockets = set()
+    for pid in pids:
+        for link in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                sockets.add(os.readlink(f"/proc/{pid}/fd/{link}"))
+            except OSError:
+                continue
+    found = []
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/net/{table}") as lines:
+            parts = [line.split() for line in lines]
+        found += [p[1].split(":")[0] for p in parts if p[3] == "0A" and f"socket:[{p[9]}]" in sockets]
+    return found
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="needs /proc")
+def test_workers_of_our_own_listen_on_loopback_only():
+    before = len(listening([os.getpid()]))
+    with connected(None, 30.0) as own:
+        assert own.scheduler.address.startswith("tcp://127.0.0.1:")
+        found = listening([os.getpid(), *pids(own)])
+    assert len(found) > before and set(found) == {"0100007F"}
+
+
+def test_tls_is_configured_as_dask_is():
+    pytest.importorskip("cryptography", reason="needed for certificates")
+    import dask
+
+    keys = distributed.Security.temporary()
+    sides = ("scheduler", "worker", "client")
+    tls = {
+        f"distributed.comm.tls.{side}.{part}": getattr(keys, f"tls_{side}_{part}")
+        for side in sides
+        for part in ("cert", "key")
+    }
+    with (
+        dask.config.set(
+            {**tls, "distributed.comm.tls.ca-file": keys.tls_ca_file, "distributed.comm.require-encryption": True}
+        ),
+        distributed.LocalCluster(
+            host="tls://127.0.0.1",
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            security=distributed.Security(),
+            processes=False,
+        ) as cluster,
+    ):
+        assert cluster.scheduler_address.startswith("tls://")
+        M = problem(np.random.default_rng(11))
+        x = da.from_array(M, chunks=(40, 30))
+        assert_same(co.dask.complete(x, cluster.scheduler_address, **FIXED), local(M, **FIXED))
+
+
+def test_the_command_line(client, folder, run):  # noqa: F811
+    rng = np.random.default_rng(12)
+    M = problem(rng)
+    write_triples(folder / "t.parquet", M, rng)
+    np.save(folder / "t.npy", M)
+    address = client.scheduler.address
+    settings = "--rank", "3", "--center", "no", "--shrinkage", "0", "--refine", "0"
+    code, out, err = run("complete", "t.parquet", "-o", "there", "--engine", "dask", "--scheduler", address, *settings)
+    assert (code, err) == (0, "") and "in 1 block of columns" in out
+    assert run("complete", "t.parquet", "-o", "here", "--engine", "local", *settings)[0] == 0
+    assert contents(folder / "there") == contents(folder / "here")
+    assert run("complete", "t.npy", "-o", "there.npy", "--scheduler", address, *settings)[0] == 0
+    assert run("complete", "t.npy", "-o", "here.npy", *settings)[0] == 0
+    assert (folder / "there.npy").read_bytes() == (folder / "here.npy").read_bytes()
+    code, _, err = run("complete", "t.npy", "-o", "x.npy", "--engine", "local", "--scheduler", address)
+    assert code == 2 and "--scheduler is for --engine dask" in err
+    import dask
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "1 s"}):
+        code, _, err = run("complete", "t.npy", "-o", "x.npy", "--scheduler", "tcp://127.0.0.1:9")
+    assert code == 6 and "no scheduler answers" in err and err.count("\n") == 1 and not (folder / "x.npy").exists()

@@ -24,6 +24,7 @@ ORDER = [
     ["storage"],
     ["blocks"],
     ["estimators", "estimates", "cluster_tasks"],
+    ["cluster_runs"],
     ["demo", "methods", "experiments", "leaderboard", "report", "dask"],
     ["commands"],
     ["cli"],

@@ -73,6 +73,8 @@ def _explained(error: Exception) -> tuple[int, str]:
     """The exit code of an error and what to say."""
     if isinstance(error, click.ClickException):
         return error.exit_code if error.exit_code > 2 else 2, error.format_message()
+    if getattr(error, "exit_code", None) == 6:  # of a cluster, whose module is not imported for this
+        return 6, str(error)
     if isinstance(error, OSError):
         return 5, f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
     if isinstance(error, ModuleNotFoundError):

@@ -29,16 +29,22 @@ class Size(click.ParamType):
 _OPTIONS = (
     click.option(
         "--engine",
-        type=click.Choice(["auto", "memory", "local"]),
+        type=click.Choice(["auto", "memory", "local", "dask"]),
         default="auto",
         show_default=True,
-        help="Everything in memory, or by blocks with the help of the disk (local); auto goes by --memory-limit.",
+        help="Everything in memory, by blocks with the help of the disk (local), or by the workers of a Dask cluster;"
+        " auto goes by --memory-limit.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Of the Dask cluster, such as tcp://10.0.0.1:8786 or tls://...; unless told, processes of this machine.",
     ),
     click.option("--memory-limit", type=Size(), metavar="SIZE", help="Such as 6GB; 60 % of the machine's unless told."),
     click.option("--resume", is_flag=True, help="Continue an interrupted run by blocks; the result is the same bytes."),
     click.option("--dry-run", is_flag=True, help="Only print what memory, disk and time a run by blocks would need."),
 )
-_ENGINE_NAMES = "engine", "memory_limit", "resume"
+_ENGINE_NAMES = "engine", "memory_limit", "resume", "scheduler"
 _SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "memory_limit", "resume"
 _TRIPLE_NAMES = "row", "column", "value", "header", "duplicates", "transpose"
 
@@ -50,10 +56,17 @@ def block_options(command):
 
 
 def chosen_engine(inputs, options: dict) -> str:
-    """memory or local; the options that only the latter takes are taken out for the former."""
+    """memory, or local or dask for triples by blocks; the options that only the latter take are taken out for memory.
+
+    A table is read as for memory; that a cluster solves its columns stays in the options.
+    """
     from ..blocks import checked_memory
 
-    engine, memory, resume = (options[name] for name in _ENGINE_NAMES)
+    engine, memory, resume, scheduler = (options[name] for name in _ENGINE_NAMES)
+    if scheduler is not None and engine not in ("auto", "dask"):
+        raise click.UsageError(f"--scheduler is for --engine dask, not {engine}")
+    if scheduler is not None or engine == "dask":
+        return _for_cluster(inputs, options)
     if engine == "auto":
         limit = checked_memory(memory)
         given = _triples(inputs, options)
@@ -68,6 +81,17 @@ def chosen_engine(inputs, options: dict) -> str:
     elif _triples(inputs, options) is None:
         raise click.UsageError("--engine local is for triples; name their columns with --row, --column and --value")
     return engine
+
+
+def _for_cluster(inputs, options: dict) -> str:
+    options["engine"] = "dask"
+    if _triples(inputs, options) is not None:
+        return "dask"
+    if options["resume"]:
+        raise click.UsageError("--resume is for triples, which are completed by blocks")
+    if not options["dry_run"]:
+        del options["memory_limit"], options["resume"]
+    return "memory"
 
 
 def _needed(given) -> float:
@@ -99,7 +123,8 @@ def dry_run(inputs, options: dict, engine: str) -> None:
     rank = None if options["rank"] == "auto" else options["rank"]
     for line in estimate(given, rank).in_words(checked_memory(options["memory_limit"])):
         click.echo(line)
-    how = "all at once in memory" if engine == "memory" else "by blocks of columns, with the help of the disk"
+    how = {"memory": "all at once in memory", "dask": "by blocks of columns, solved by the workers of a cluster"}
+    how = how.get(engine, "by blocks of columns, with the help of the disk")
     click.echo(f"It would be completed {how}.")
 
 
@@ -119,10 +144,15 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     settings = {name: options[name] for name in _SETTING_NAMES}
     reading = {name: options[name] for name in _TRIPLE_NAMES}
     reading["header"] = given.header
+    settings |= {"random_state": options["seed"], "force": force}
     with stages() as report:
-        completion = complete_triples(
-            inputs, folders[0], random_state=options["seed"], force=force, progress=report, **reading, **settings
-        )
+        if options["engine"] == "dask":
+            from .. import dask
+
+            where = {"client": options["scheduler"], "out": folders[0]}
+            completion = dask.complete(list(inputs), **where, progress=report, **reading, **settings)
+        else:
+            completion = complete_triples(inputs, folders[0], progress=report, **reading, **settings)
     form = FileForm("parquet", fields=given.fields, transposed=options["transpose"])
     if entries is not None:
         labelled = SimpleNamespace(

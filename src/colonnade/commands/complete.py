@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run
+from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run, stages
 from ._options import AutoOr, input_options, progress, read_input
 from .report import check_report
 
@@ -70,7 +70,8 @@ def command(inputs, outputs, entries, level, report, strict, as_json, force, **o
     table is written to NAME-filled with the ending of the input, triples to the folder NAME-completed.
 
     Triples that need more than --memory-limit are completed by blocks of columns with the help of the disk, into a
-    folder. Such a run can be continued with --resume after it was interrupted.
+    folder. Such a run can be continued with --resume after it was interrupted. With --engine dask workers solve the
+    columns: of the cluster of --scheduler or, unless told, processes of this machine that listen on loopback only.
     """
     from ..summary import in_words, not_filled, summarise
 
@@ -125,9 +126,15 @@ def _in_memory(inputs, outputs, entries, level: float, force: bool, options: dic
 def _completed(observations, options: dict):
     from ..completion import complete
 
-    seed = options.pop("seed")
-    with progress("completing") as report:
-        completion = complete(observations, random_state=seed, progress=report, **options)
+    seed, scheduler = options.pop("seed"), options.pop("scheduler", None)
+    if options.pop("engine", None) == "dask":
+        from .. import dask
+
+        with stages() as report:
+            completion = dask.complete(observations, scheduler, random_state=seed, progress=report, **options)
+    else:
+        with progress("completing") as report:
+            completion = complete(observations, random_state=seed, progress=report, **options)
     return replace(completion, run={**completion.run, "command": _command_line()})
 
 

@@ -1,0 +1,143 @@
+"""What a Dask cluster costs and brings: the same triples by the local engine and by 1 and 2 worker processes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import colonnade as co
+from benchmarks.kernel import problem
+from benchmarks.machine import facts
+
+
+def write_triples(path: Path, m: int, n: int, r: int, s: int, d: int) -> int:
+    """Exact triples in the order of columns: s of each column, and d full ones at the end; how many there are."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    space, o, _ = problem(m, n, r, s, False)
+    full = space.basis @ np.random.default_rng(1).standard_normal((r, d))
+    rows = np.concatenate([o.rows, np.tile(np.arange(m, dtype=np.int32), d)])
+    columns = np.repeat(np.arange(n + d, dtype=np.int32), np.r_[np.full(n, s), np.full(d, m)])
+    values = np.concatenate([o.values, full.T.ravel()])
+    parquet.write_table(pa.table({"row": rows, "column": columns, "value": values}), path)
+    return rows.size
+
+
+@contextmanager
+def threads(count: int):
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(count)
+    try:
+        yield
+    finally:
+        os.environ.pop("OMP_NUM_THREADS") if before is None else os.environ.update(OMP_NUM_THREADS=before)
+
+
+def processor_seconds(client) -> float:
+    """Of this process and of the workers so far; they do not grow with what else the machine does."""
+    return time.process_time() + (sum(client.run(time.process_time).values()) if client else 0.0)
+
+
+def timed(work, client) -> tuple[float, float, float, bytes]:
+    """Seconds of a run in all, of its solving, processor seconds of the solving, and the coefficients.
+
+    `work` takes a folder and a function for progress.
+    """
+    learned = []
+
+    def progress(stage, done, total):
+        if stage == "learning" and done == total:
+            learned.extend((time.perf_counter(), processor_seconds(client)))
+
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        completion = work(Path(folder) / "out", progress)
+        end, spent = time.perf_counter(), processor_seconds(client)
+        coefficients = completion.coefficients.tobytes()
+    return end - start, end - learned[0], spent - learned[1], coefficients
+
+
+def cluster_of(count: int):
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        host="127.0.0.1",
+        n_workers=count,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+    )
+
+
+def main(arguments) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks dask", description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--columns", type=int, default=40_000)
+    parser.add_argument("--rank", type=int, default=50)
+    parser.add_argument("--block-entries", type=int, default=1 << 19)
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args(arguments)
+    m, n, r = options.rows, options.columns, options.rank
+    s, d = 4 * r, 3 * r
+    print(facts())
+    settings = {"rank": r, "center": False, "shrinkage": 0.0, "refine": 0, "block_entries": options.block_entries}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.parquet"
+        entries = write_triples(path, m, n, r, s, d)
+        print(f"{m:,} x {n + d:,}, rank {r}, s = {s}, d = {d}: {entries:,} triples in the order of their columns\n")
+        figures = measured(path, settings, options.rounds)
+    n_blocks = figures.pop("blocks")
+    print("engine                   all, s   solving, s   processors, s   columns per processor second")
+    for name, (whole, solving, spent) in figures.items():
+        print(f"{name:22} {whole:8.2f} {solving:12.2f} {spent:15.2f} {n / spent:30,.0f}")
+    one, two = (figures[f"dask, {k} worker{'s' if k > 1 else ''}"] for k in (1, 2))
+    alone, both = (figures[f"local, {k} thread{'s' if k > 1 else ''}"] for k in (1, 2))
+    print("\noverhead of 1 worker against 1 thread:")
+    for what, at in (("seconds", 1), ("processor seconds", 2)):
+        more = one[at] - alone[at]
+        share, each = one[at] / alone[at] - 1, 1e3 * more / n_blocks
+        print(f"  {more:+.2f} {what} ({share:+.0%}), {each:.0f} ms for each of {n_blocks} blocks")
+    print(
+        f"from 1 to 2 workers {one[1] / two[1]:.2f} times as fast (from 1 to 2 threads {alone[1] / both[1]:.2f} times)"
+    )
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+def measured(path: Path, settings: dict, rounds: int) -> dict:
+    """The least seconds of every engine over some rounds, in turn; all must give the same bytes."""
+    from distributed import Client
+
+    found, sums = {}, set()
+    with cluster_of(1) as first, cluster_of(2) as second, Client(first) as one, Client(second) as two:
+
+        def local(out, progress):
+            return co.complete_triples(path, out, progress=progress, **settings)
+
+        def on(client):
+            return lambda out, progress: co.dask.complete(path, client, out=out, progress=progress, **settings)
+
+        for turn in range(rounds + 1):  # the first warms up: workers import and load the kernel
+            for name, count, work, client in (
+                ("local, 1 thread", 1, local, None),
+                ("dask, 1 worker", 1, on(one), one),
+                ("local, 2 threads", 2, local, None),
+                ("dask, 2 workers", 2, on(two), two),
+            ):
+                with threads(count):
+                    *times, coefficients = timed(work, client)
+                sums.add(hash(coefficients))
+                if turn:
+                    found[name] = np.minimum(found.get(name, np.inf), times)
+        with tempfile.TemporaryDirectory() as folder:
+            blocks = co.complete_triples(path, Path(folder) / "out", **settings).n_blocks
+    if len(sums) != 1:
+        raise AssertionError("the engines differ in their bytes")
+    return {**found, "blocks": blocks}
