@@ -28,7 +28,7 @@ FIXED = {"rank": 3, "center": False, "shrinkage": 0.0, "refine": 0}
 @pytest.fixture(autouse=True)
 def watchdog():
     """A test that hangs ends the whole run, with a traceback of every thread."""
-    faulthandler.dump_traceback_later(150, exit=True)
+    faulthandler.dump_traceback_later(400, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
