@@ -170,6 +170,16 @@ def test_new_rows_by_hand_from_complete_columns(rng, center):
         np.testing.assert_allclose(filled[:, j], expected, atol=1e-11)
 
 
+def test_refinement_is_for_the_rows_of_the_training(rng):
+    """It uses their entries in incomplete features, which new rows lack: these are filled as without it."""
+    _, known = table(rng, CompleteColumnsImputer, noise=0.5)
+    refined, plain = (CompleteColumnsImputer(rank=3, refine=k) for k in (2, 0))
+    np.testing.assert_array_equal(refined.fit_transform(known), co.complete(known, rank=3, refine=2).to_dense())
+    np.testing.assert_array_equal(refined.transform(known), plain.fit(known).transform(known))
+    rows = CompleteRowsImputer(rank=3, refine=2).fit(known.T.copy())
+    np.testing.assert_allclose(rows.transform(known.T), co.complete(known, rank=3, refine=2).to_dense().T, atol=1e-10)
+
+
 def test_coefficients_are_the_fill(rng):
     _, known = table(rng, CompleteColumnsImputer, noise=0.3)
     known += 10 * rng.standard_normal(known.shape[1])
@@ -310,6 +320,25 @@ def test_data_frames(rng, Imputer):
             assert list(Imputer(rank=3, **PAPER).set_output(transform=output).fit_transform(frame).columns) == list(
                 filled.columns
             )
+
+
+@BOTH
+def test_frames_of_single_precision_stay_so(rng, Imputer):
+    _, known = table(rng, Imputer, noise=0.3)
+    single = known.astype(np.float32)
+    columns = {f"c{j}": single[:, j] for j in range(single.shape[1])}
+    seen = ~np.isnan(single)
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns, nan_to_null=True), pa.table(columns)):
+        assert Imputer().fit_transform(frame).dtype == np.float32
+        for output in ("pandas", "polars"):
+            filled = Imputer().set_output(transform=output).fit(frame).transform(frame)
+            assert {str(kind).lower() for kind in filled.dtypes} == {"float32"}
+            np.testing.assert_array_equal(filled.to_numpy()[seen], single[seen])
+
+
+@BOTH
+def test_nothing_is_inverted(Imputer):
+    assert not hasattr(Imputer(), "inverse_transform")
 
 
 @BOTH

@@ -63,7 +63,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         X_filled : array of shape (n_samples, n_features), or a frame if `set_output` says so
         """
-        return self._learn(samples_of(self, X, reset=True))
+        return without_infinite(self._training(self._learn(samples_of(self, X, reset=True))))
 
     def transform(self, X):
         """Fill samples, those of the training or new ones; X itself is not changed.
@@ -86,13 +86,15 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _completion(self, observations: Observations, sizes: str) -> Completion:
+    def _completion(self, observations: Observations, sizes: str, refine) -> Completion:
         """What `complete` makes of the training data; `sizes` names m and d in words."""
+        if not is_auto(self.refine):
+            as_count("refine", self.refine, 0)
         m, d = observations.shape[0], observations.full_columns.size
         if not is_auto(self.rank):
             as_count("rank", self.rank, 1, min(m, d), f", the smaller of {sizes.format(m, d)}")
         settings = {name: getattr(self, name) for name in ("rank", "center", "shrinkage", "random_state")}
-        completion = complete(observations, refine=self.refine, bounds=self.bounds, **settings)
+        completion = complete(observations, refine=refine, bounds=self.bounds, **settings)
         if completion.rank or observations.partial_columns.size:
             return completion
         # Nothing is to be filled now, so `complete` did not look for a space; new samples may need one.

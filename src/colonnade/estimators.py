@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._imputer import Imputer, no_complete, without_infinite
+from ._arguments import is_auto
+from ._imputer import Imputer, no_complete
 from .column_space import ColumnSpace
+from .completion import Completion, complete
 from .observations import Observations, index_dtype
 from .solve import Status, solve_columns
 
@@ -58,16 +60,19 @@ class CompleteRowsImputer(Imputer):
     [4.0, 40.0, 400.0]
     """
 
-    def _learn(self, samples) -> np.ndarray:
+    def _learn(self, samples) -> Completion:
         observations = Observations.from_dense(samples.T)
         if observations.full_columns.size == 0:
             raise ValueError(no_complete(samples, "CompleteRowsImputer"))
-        completion = self._completion(observations, "{:,} features and {:,} complete rows")
+        completion = self._completion(observations, "{:,} features and {:,} complete rows", self.refine)
         self._keep(completion)
         self.components_ = completion.basis.T
         self.center_ = completion.center
         self._space, self._penalty = completion.space, completion.penalty
-        return without_infinite(completion.to_dense().T)
+        return completion
+
+    def _training(self, completion) -> np.ndarray:
+        return completion.to_dense().T
 
     def _predict(self, samples, at, known, predicted, n_threads) -> None:
         """Write every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
@@ -118,8 +123,9 @@ class CompleteColumnsImputer(Imputer):
     A row that lacks a feature which was complete in training first has that feature filled, from those complete
     features that it has, by a `CompleteRowsImputer` with the same parameters. What cannot be determined stays NaN.
 
-    With `refine`, the rows of the training also profit from their known entries in incomplete features, so that
-    `fit_transform` may be better there than `transform`, which knows a row by its complete features only.
+    `refine` lets the rows of the training profit from their known entries in incomplete features too, so that what
+    `fit_transform` returns may be better there. `transform` knows a row by its complete features only; it and the
+    fitted attributes are without refinement.
 
     Features of very different units serve each other better when they are brought to one scale before; scikit-learn's
     StandardScaler leaves NaN as it is.
@@ -134,18 +140,24 @@ class CompleteColumnsImputer(Imputer):
     [[5.0, 50.0, 500.0]]
     """
 
-    def _learn(self, samples) -> np.ndarray:
+    def _learn(self, samples) -> Completion:
         observations = Observations.from_dense(samples)
         if observations.full_columns.size == 0:
             raise ValueError(no_complete(samples, "CompleteColumnsImputer"))
-        completion = self._completion(observations, "{:,} rows and {:,} complete columns")
+        completion = self._completion(observations, "{:,} rows and {:,} complete columns", 0)
         self._keep(completion)
         self.complete_features_ = observations.full_columns
         self.components_ = completion.coefficients
         A = samples[:, self.complete_features_]
         self._predictor = _Predictor.of(A, completion.space)
         self._gap_filler = CompleteRowsImputer(**self.get_params()).fit(A)
-        return without_infinite(np.ascontiguousarray(completion.to_dense()))
+        return completion
+
+    def _training(self, completion) -> np.ndarray:
+        """Refined, if that is asked for: with what the rows of the training have and new ones have not."""
+        if is_auto(self.refine) or self.refine:
+            completion = complete(completion.observations, **self.get_params())
+        return np.ascontiguousarray(completion.to_dense())
 
     def _predict(self, samples, at, known, predicted, n_threads) -> None:
         """Write every entry of the samples as their complete features tell it; these as they are or are filled."""
