@@ -12,7 +12,7 @@ from ._arguments import as_choice, as_count, refuse_mask
 from ._threads import in_threads, one_blas_thread
 from .observations import Observations
 
-_TALL = 20_000  # rows from which A is factored by blocks of rows
+TALL = 20_000  # rows from which A is factored by blocks of rows
 _BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
 _WIDE = 400  # columns from which no more than the wanted directions are computed
 _EXTRA = 10  # directions carried along beyond the wanted ones
@@ -76,15 +76,19 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     few = rank is not None and 4 * (rank + _EXTRA) <= min(m, d)
     found = _top_directions(A, rank) if d >= _WIDE and few else None
     if found is None:
-        found = _by_row_blocks(A, rank) if m >= _TALL and m >= 4 * d else _by_qr(A, rank)
+        found = _by_row_blocks(A, rank) if m >= TALL and m >= 4 * d else _by_qr(A, rank)
     U, relative, left = found
-    U = fix_signs(U).astype(A.dtype, copy=False)
-    freedom = (m - relative.size) * (A.n_independent - relative.size)
+    return _space_of(A, np.ascontiguousarray(fix_signs(U).astype(A.dtype, copy=False)), relative, left)
+
+
+def _space_of(A: _FullColumns, U, relative, left) -> ColumnSpace:
+    """What there is to know of these directions; `relative` are their singular values, `left` the energy beside them."""
+    freedom = (A.shape[0] - relative.size) * (A.n_independent - relative.size)
     with np.errstate(over="ignore"):
         singular_values = relative * A.unit
         variances = singular_values**2 / A.population
         noise = np.sqrt(left / freedom / A.mean_square_scale) * A.unit if freedom > 0 else np.nan
-    return ColumnSpace(np.ascontiguousarray(U), singular_values, A.center, variances, float(noise))
+    return ColumnSpace(U, singular_values, A.center, variances, float(noise))
 
 
 class _FullColumns:
@@ -96,6 +100,8 @@ class _FullColumns:
             self.shape = data.shape[0], starts.size
             self._read = lambda lo, hi: np.column_stack([data.values[at + lo : at + hi] for at in starts])
             dtype, scales = data.values.dtype, data.full_scales
+        elif hasattr(data, "read_rows"):
+            self.shape, self._read, dtype, scales = data.shape, data.read_rows, data.dtype, None
         else:
             refuse_mask("A", data)
             array = np.asarray(data)
@@ -218,25 +224,70 @@ def _by_qr(A: _FullColumns, rank):
 
 
 def _by_row_blocks(A: _FullColumns, rank):
-    """QR of blocks of rows, then QR of the stacked factors; the blocks are factored twice rather than kept."""
-    m, d = A.shape
-    edges = _edges(m, max(_BLOCK_CELLS // d, 4 * d))
-    with one_blas_thread():  # the threads are ours
-        factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), edges)
-    Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
-    W, values, left = _directions_of(R, A, rank)
-    U = np.empty((m, W.shape[1]))
+    parts = _RowBlocks(A, rank)
+    U = np.empty((A.shape[0], parts.rank))
 
     def fill(k):
-        (lo, hi), top = edges[k], Q[k * d : (k + 1) * d] @ W
-        reflectors, tau = _householder(A.rows(lo, hi))
-        padded = np.zeros((hi - lo, W.shape[1]), order="F")
-        padded[:d] = top
-        U[lo:hi] = linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, W.shape[1]), overwrite_c=1)[0]
+        lo, hi = parts.edges[k]
+        U[lo:hi] = parts.rows(k)
 
     with one_blas_thread():
-        in_threads(fill, range(len(edges)))
-    return U, values, left
+        in_threads(fill, range(len(parts.edges)))
+    return U, parts.values, parts.left
+
+
+class _RowBlocks:
+    """QR of blocks of rows, then QR of the stacked factors; the blocks are factored twice rather than kept."""
+
+    def __init__(self, A: _FullColumns, rank, size: int | None = None):
+        m, d = A.shape
+        self._A, self.edges = A, _edges(m, size or max(_BLOCK_CELLS // d, 4 * d))
+        with one_blas_thread():  # the threads are ours
+            factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
+        self._Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
+        self._W, self.values, self.left = _directions_of(R, A, rank)
+        self.rank = self._W.shape[1]
+
+    def rows(self, k) -> np.ndarray:
+        """Those of the directions that belong to block k."""
+        (lo, hi), d = self.edges[k], self._A.shape[1]
+        reflectors, tau = _householder(self._A.rows(lo, hi))
+        padded = np.zeros((hi - lo, self.rank), order="F")
+        padded[:d] = self._Q[k * d : (k + 1) * d] @ self._W
+        return linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, self.rank), overwrite_c=1)[0]
+
+
+def fit_stored_column_space(columns, store_of, *, rank: int | None, center: bool, block_rows: int | None) -> ColumnSpace:
+    """The same as `fit_column_space` of a tall A, blocks of rows of which are read, and of the basis written.
+
+    Parameters
+    ----------
+    columns : object with `shape`, `dtype` and ``read_rows(lo, hi)``
+        A, of shape (m, d) with m >= d.
+    store_of : function of (r, dtype)
+        Makes the basis, of which slices of rows can be set and read.
+    rank, center
+        As in `fit_column_space`.
+    block_rows : int or None
+        At least d; as `fit_column_space` has them unless told.
+    """
+    A = _FullColumns(columns, center)
+    parts = _RowBlocks(A, rank, block_rows)
+    U = store_of(parts.rank, A.dtype)
+
+    def fill(k):
+        lo, hi = parts.edges[k]
+        rows = parts.rows(k)
+        U[lo:hi] = rows.astype(A.dtype, copy=False)
+        return rows[np.abs(rows).argmax(axis=0), np.arange(parts.rank)]
+
+    with one_blas_thread():
+        tops = np.array(in_threads(fill, range(len(parts.edges)))).reshape(len(parts.edges), -1)
+    signs = np.where(tops[np.abs(tops).argmax(axis=0), np.arange(parts.rank)] < 0, -1, 1).astype(A.dtype)
+    if (signs < 0).any():
+        for lo, hi in parts.edges:
+            U[lo:hi] = U[lo:hi] * signs
+    return _space_of(A, U, parts.values, parts.left)
 
 
 def _edges(m, size):
