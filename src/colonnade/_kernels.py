@@ -36,7 +36,7 @@ ROWS_AHEAD = 6  # of the gather that are asked for before their use
 _inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by kernels only; compiles faster
 
 
-def _compiled(any_order=False, **options):
+def compiled(any_order=False, **options):
     """njit for this module: fused multiply-add, no lock of the interpreter, machine code kept on disk if it can be.
 
     `any_order` lets sums be taken in any order, hence by vectors; NaN and infinity keep their meaning.
@@ -52,19 +52,19 @@ def _compiled(any_order=False, **options):
     return decorate
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _padded(k):
     return (k + LANES - 1) // LANES * LANES
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _row_stride(width):
     # An odd number of cache lines, so that one column of the buffer does not fall into few sets of the cache.
     lines = (width + 7) // 8
     return 8 * (lines | 1)
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _factor(X, s, R, T, stride, penalty, r, width, share):
     """Rows of R = upper Cholesky factor of X'X + diag(penalty), all columns up to width.
 
@@ -90,7 +90,7 @@ def _factor(X, s, R, T, stride, penalty, r, width, share):
     return sound == 1
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _substitute(R, T, stride, r, y, z):
     """z with R z = R[:, y]; True if all of it is finite."""
     for j in range(_padded(r) - LANES, -1, -LANES):
@@ -101,7 +101,7 @@ def _substitute(R, T, stride, r, y, z):
     return total == 0.0
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _scale_columns(B, norms):
     """Bring the columns of B to norm 1."""
     for q in range(B.shape[1]):
@@ -113,7 +113,7 @@ def _scale_columns(B, norms):
             B[i, q] = B[i, q] / norms[q] if norms[q] > 0 else 0.0
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _bring_largest_forward(B, j, order, sizes):
     """Swap into place j the column whose norm below row j is largest, times its size; that norm without the size."""
     best, best_norm, most = j, 0.0, -1.0
@@ -130,7 +130,7 @@ def _bring_largest_forward(B, j, order, sizes):
     return best_norm
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _reflect(B, b, j, norm):
     """Householder reflection of the columns after j and of b, its vector v in place of column j; the new diagonal.
 
@@ -154,7 +154,7 @@ def _reflect(B, b, j, norm):
     return diagonal
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _solve_by_qr(B, b, floor, z):
     """Least squares by Householder QR with column pivoting; B (k x r) and b (k) are used up. Returns a code."""
     k, r = B.shape
@@ -187,14 +187,14 @@ def _solve_by_qr(B, b, floor, z):
     return SOLVED if finite else OVERFLOW
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _put(factor, z, r, Z, column):
     """Z[column] = factor * z; a factor of NaN says that there is no answer."""
     for q in range(r):
         Z[column, q] = factor * z[q]
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _solve_stably(U, center, indptr, rows, values, weights, top, penalty, floor, lo, s, done, z, Z, status, column):
     """One column by QR of sqrt(W) U_O with sqrt(Lambda) below it; rows and weights stand from `lo` on."""
     r, at = U.shape[1], indptr[column]
@@ -212,7 +212,7 @@ def _solve_stably(U, center, indptr, rows, values, weights, top, penalty, floor,
     status[column] = done if code == SOLVED else code
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _gather_rows(U, rows, weights, top, lo, s, X, stride):
     """X[k, :r] = sqrt(w_k / top) U[rows[lo + k]]."""
     m, r = U.shape
@@ -229,7 +229,7 @@ def _gather_rows(U, rows, weights, top, lo, s, X, stride):
                 X[k, q] = root * U[i, q]
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _gather_values(center, rows, values, weights, top, lo, at, s, X, column):
     """X[k, column] = sqrt(w_k / top) (x_k - c_k) for the values from `at` on; rows and weights stand from `lo` on.
 
@@ -248,7 +248,7 @@ def _gather_values(center, rows, values, weights, top, lo, at, s, X, column):
     return fine
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _forward(R, T, r, x):
     """x becomes y with R' y = x."""
     for i in range(r):
@@ -257,7 +257,7 @@ def _forward(R, T, r, x):
             x[q] -= R[i, q] * x[i]
 
 
-@_compiled(any_order=True, **_inner)
+@compiled(any_order=True, **_inner)
 def _is_well_conditioned(R, T, stride, r, sound, z, x):
     """Whether squaring has cost nothing worth mending.
 
@@ -284,7 +284,7 @@ def _is_well_conditioned(R, T, stride, r, sound, z, x):
     return after <= WELL_CONDITIONED * WELL_CONDITIONED * smallest * smallest * before
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _can_be_corrected(T, r, floor):
     """Whether no pivot is as small as rounding may make it where the rows determine nothing."""
     smallest = largest = T[0, LANES]
@@ -294,7 +294,7 @@ def _can_be_corrected(T, r, floor):
     return smallest > LEAST_ROOT * largest and largest * floor < 1
 
 
-@_compiled(any_order=True, **_inner)
+@compiled(any_order=True, **_inner)
 def _correct(X, s, R, T, stride, penalty, r, column, z, step):
     """Add the correction (R'R)^-1 (X'(x - X z) - Lambda z) to z; False if it is too large to be one."""
     for q in range(r):
@@ -317,7 +317,7 @@ def _correct(X, s, R, T, stride, penalty, r, column, z, step):
     return moved <= MENDED * MENDED * size
 
 
-@_compiled(any_order=True, **_inner)
+@compiled(any_order=True, **_inner)
 def _correct_dual(X, r, R, T, stride, diagonal, s, x, a, fitted, step):
     """Add the correction (R'R)^-1 (x - diagonal a - X'X a) to a; False if it is too large to be one."""
     for q in range(r):
@@ -341,7 +341,7 @@ def _correct_dual(X, r, R, T, stride, diagonal, s, x, a, fitted, step):
     return moved <= MENDED_DUAL * MENDED_DUAL * size
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _solve_dual(
     U,
     center,
@@ -397,7 +397,7 @@ def _solve_dual(
         status[column] = PRIOR
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _solve_primal(
     U,
     center,
@@ -448,7 +448,7 @@ def _solve_primal(
             )
 
 
-@_compiled(**_inner)
+@compiled(**_inner)
 def _widest(indptr, members, bounds, start, stop):
     """Most entries of a column and most columns of a group, for the buffers."""
     entries = columns = 0
@@ -459,7 +459,7 @@ def _widest(indptr, members, bounds, start, stop):
     return entries, columns
 
 
-@_compiled()
+@compiled()
 def solve_groups(
     U, center, indptr, rows, values, weights, penalty, members, bounds, start, stop, unit_floor, Z, status
 ):
@@ -539,7 +539,7 @@ def solve_groups(
             )
 
 
-@_compiled(any_order=True)
+@compiled(any_order=True)
 def residuals(U, Z, indptr, rows, values, result):
     """result[k] = x - z_j' u_i for every entry k = (i, j), i from `rows`; U is m x r, Z is n x r."""
     for j in range(indptr.size - 1):
@@ -550,7 +550,7 @@ def residuals(U, Z, indptr, rows, values, result):
             result[k] = values[k] - fitted
 
 
-@_compiled()
+@compiled()
 def row_set_hashes(indptr, rows, bits, columns, most):
     """A 64-bit number per column from its count and up to `most` rows and (bits of the) weights."""
     result = np.empty(columns.size, np.uint64)
@@ -567,7 +567,7 @@ def row_set_hashes(indptr, rows, bits, columns, most):
     return result
 
 
-@_compiled()
+@compiled()
 def same_row_sets(indptr, rows, weights, members, bounds):
     """Whether within every group all columns have the rows and weights of the first."""
     for g in range(bounds.size - 1):
@@ -585,12 +585,11 @@ def same_row_sets(indptr, rows, weights, members, bounds):
     return True
 
 
-@_compiled()
+@compiled()
 def project(U, center, values, start, z):
-    """z = U'(x - c) for the m values from `start` on; summed in one order, whatever else is computed."""
+    """z += U'(x - c) for the m values from `start` on; summed in one order, whatever else is computed."""
     m, r = U.shape
     part = np.empty(r)
-    z[:] = 0.0
     for lo in range(0, m, PROJECTED_ROWS):
         part[:] = 0.0
         for i in range(lo, min(lo + PROJECTED_ROWS, m)):
@@ -601,7 +600,7 @@ def project(U, center, values, start, z):
             z[q] += part[q]
 
 
-@_compiled(any_order=True)
+@compiled(any_order=True)
 def fitted_values(A, B, indptr, rows, start, stop, out):
     """The entries of A B' (m x k and n x k, in rows) at the observed places of the columns ``start <= j < stop``."""
     for j in range(start, stop):

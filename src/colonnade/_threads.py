@@ -117,7 +117,13 @@ def ahead(items: Iterable, depth: int = 2, stop: Callable = lambda: None) -> Ite
     finally:
         ended.set()
         stop()
-        helper.join(timeout=5)
+        helper.join(timeout=2)
+
+
+def patiently(work: Callable):
+    """What `work()` returns, computed by another thread, so that an interrupt need not wait for its end."""
+    (result,) = ahead(call() for call in (work,))
+    return result
 
 
 def _put(waiting, item, ended) -> bool:

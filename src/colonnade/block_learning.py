@@ -9,24 +9,26 @@ import numpy as np
 
 from ._arguments import as_generator, is_auto
 from ._threads import one_blas_thread
-from .block_files import array_path
-from .checkpoints import publish_array, publish_json, read_array, read_json
-from .column_space import ColumnSpace
+from .checkpoints import checksum_of_file, publish_array, publish_json, publishing, read_array, read_json
+from .column_space import ColumnSpace, fit_column_space, fit_stored_column_space, is_tall
+from .disk_columns import FullColumns, RowFile, evenly, some_partial_columns
 from .learn import Lesson, learn
 from .observations import Observations, index_dtype, pointers_of
 from .refine import refine_lesson
 
 _PARTIAL_COLUMNS = 20, 4_000  # that are looked at: at least and at most
-_JUDGING_COLUMNS = 500  # of them, by which settings are judged on some of the rows
 _PARTIAL_ENTRIES = 2_000_000  # that they have, about
 _COPIES = 10  # of the full columns that choosing the settings may need
-_JUDGING_ROWS = 100_000  # on which settings are judged where all rows need too much memory, about
+_JUDGING_COLUMNS, _JUDGING_ROWS = 500, 100_000  # by which settings are judged where all need too much memory, about
 _ARRAYS = "basis", "singular_values", "center", "variances"
 _RECORD = "space.json"
 
 
-def chosen_columns(folder: Path, entries: list[dict], m: int, memory: float) -> Observations:
-    """The full columns, or as many as a quarter of the memory holds, and some partial ones; evenly chosen.
+def learn_from_blocks(folder: Path, entries: list[dict], m: int, memory: float, settings: dict) -> None:
+    """Learn what `complete` would learn, from the full columns and a sample of the others, and write it.
+
+    Where all rows need too much memory, settings are judged on some of them, nothing is refined, and the basis is
+    computed and written by blocks of rows. BLAS gets one thread, so that the bytes do not depend on how many there are.
 
     Parameters
     ----------
@@ -37,122 +39,151 @@ def chosen_columns(folder: Path, entries: list[dict], m: int, memory: float) -> 
         Rows of the matrix.
     memory : float
         Bytes.
+    settings : dict
+        rank, center, shrinkage, refine and random_state, as `complete` takes them.
     """
     n_full, n_usable = (sum(record[kind] for record in entries) for kind in ("full", "usable"))
-    typical = sum(record["entries"] - m * record["full"] for record in entries) / max(1, n_usable)
-    low, high = _PARTIAL_COLUMNS
-    n_partial = int(np.clip(_PARTIAL_ENTRIES / max(1.0, typical), low, high))
-    wanted = _evenly(n_full, max(1, int(memory / 4 / (12 * m)))), _evenly(n_usable, n_partial)
-    parts, begun = [], [0, 0]
-    for k, record in enumerate(entries):
-        ends = begun[0] + record["full"], begun[1] + record["usable"]
-        here = [ranks[(ranks >= lo) & (ranks < hi)] - lo for ranks, lo, hi in zip(wanted, begun, ends)]
-        if here[0].size or here[1].size:
-            parts += _columns_of(folder, k, m, *here)
-        begun = ends
-    rows, values = ([part[i] for part in parts] for i in (0, 1))
-    counts = np.array([part.size for part in rows], np.int64)
-    index = index_dtype(m)
-    return Observations(
-        (m, len(parts)),
-        pointers_of(counts),
-        np.concatenate(rows).astype(index, copy=False),
-        np.concatenate(values),
-        None,
-        np.flatnonzero(counts == m),
-    )
-
-
-def _evenly(count: int, most: int) -> np.ndarray:
-    """At most `most` of 0..count-1, evenly spread."""
-    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.int64)
-
-
-def _columns_of(folder: Path, k: int, m: int, full, usable) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and values of some columns of block k, in order: the full and usable ones of these numbers."""
-    indptr = read_array(array_path(folder, k, "indptr"))
-    rows, values = (read_array(array_path(folder, k, name), mapped=True) for name in ("rows", "values"))
-    counts = np.diff(indptr)
-    columns = np.flatnonzero(counts == m)[full], np.flatnonzero((counts >= 2) & (counts < m))[usable]
-    return [
-        (np.array(rows[indptr[j] : indptr[j + 1]]), np.array(values[indptr[j] : indptr[j + 1]]))
-        for j in np.sort(np.concatenate(columns))
-    ]
-
-
-def learn_within(
-    o: Observations, memory: float, *, rank, center, shrinkage, refine, random_state
-) -> tuple[Lesson, float]:
-    """The lesson that `complete` would learn from these columns, and its optimism.
-
-    Where all rows need too much memory, settings are judged on some of them, and nothing is refined. BLAS gets one
-    thread, so that the bytes do not depend on how many there are.
-    """
-    m, d = o.shape[0], o.full_columns.size
-    settings = {"rank": rank, "center": center, "shrinkage": shrinkage}
-    rng = None if random_state is None else as_generator(random_state)
-    affordable = int(memory / 2 / (8 * _COPIES * max(1, d)))
+    partial, numbers = some_partial_columns(folder, entries, m, _how_many(entries, m, n_usable))
+    most = int(np.sqrt(memory / 4 / 64))  # for the small factors
+    affordable = max(100, int(memory / 2 / (8 * _COPIES * min(n_full, most))))
+    tall = is_tall(m, n_full)
+    if m > affordable and not tall:  # A itself must fit
+        most = min(most, max(1, int(memory / 4 / (12 * m))))
+    full = FullColumns(folder, entries, m, most)
+    words = {}
+    if full.shape[1] < n_full:
+        words["column space"] = f"from {full.shape[1]:,} of {n_full:,} full columns, as many as the memory limit allows"
     with one_blas_thread():
         if m <= affordable:
-            lesson = learn(o, **settings, random_state=rng)
-            return refine_lesson(o, lesson, refine, as_generator(0) if rng is None else rng)
-        if not any(map(is_auto, settings.values())):
-            return learn(o, **settings), 1.0
-        some = _thinned(o)
-        rows = _rows_to_judge_by(some, affordable)
-        judged = learn(_at_rows(some, rows), **settings, random_state=rng)
-        fixed = max(1, judged.space.rank), judged.space.center is not None, judged.noise_variance
-        lesson = learn(o, **dict(zip(settings, fixed)))
-    words = {"settings": f"judged on {rows.size:,} of {m:,} rows, as many as the memory limit allows"}
-    return replace(lesson, choices={**lesson.choices, **judged.choices, **words}), 1.0
+            order = np.argsort(np.concatenate([full.numbers, numbers]))  # in which `complete` would see them
+            lesson, optimism = _learned_at_once(joined(full.observations(), partial, order), settings)
+            _write(folder, lesson, optimism, words)
+            return
+        settings, choices = _judged_settings(full, partial, affordable, settings)
+        if tall:
+            _learn_by_row_blocks(folder, full, memory, settings, {**choices, **words})
+        else:
+            space = fit_column_space(full.observations(), rank=settings["rank"], center=settings["center"])
+            _write(folder, Lesson(space, settings["shrinkage"], {**choices, **words}), 1.0, {})
 
 
-def _thinned(o: Observations) -> Observations:
-    """The full columns and some of the others."""
-    columns = np.union1d(o.full_columns, o.partial_columns[_evenly(o.partial_columns.size, _JUDGING_COLUMNS)])
-    some = o.take(columns)
-    return replace(some, full_columns=np.flatnonzero(some.n_observed == o.shape[0]))
+def _how_many(entries: list[dict], m: int, n_usable: int) -> int:
+    """Partial columns to look at."""
+    typical = sum(record["entries"] - m * record["full"] for record in entries) / max(1, n_usable)
+    return int(np.clip(_PARTIAL_ENTRIES / max(1.0, typical), *_PARTIAL_COLUMNS))
+
+
+def joined(full: Observations, partial: Observations, order=None) -> Observations:
+    """Full and partial columns as one matrix: the full ones first, or in this order."""
+    both = full, partial
+    o = Observations(
+        (full.shape[0], full.shape[1] + partial.shape[1]),
+        pointers_of(np.concatenate([o.n_observed for o in both])),
+        np.concatenate([o.rows for o in both]),
+        np.concatenate([o.values for o in both]).astype(full.values.dtype, copy=False),
+        None,
+        full.full_columns,
+    )
+    return o if order is None else replace(o.take(order), full_columns=np.flatnonzero(order < full.shape[1]))
+
+
+def _learned_at_once(o: Observations, settings: dict) -> tuple[Lesson, float]:
+    """As `complete` does it."""
+    settings = dict(settings)
+    seed, sweeps = settings.pop("random_state"), settings.pop("refine")
+    rng = None if seed is None else as_generator(seed)
+    lesson = learn(o, **settings, random_state=rng)
+    return refine_lesson(o, lesson, sweeps, as_generator(0) if rng is None else rng)
+
+
+def _judged_settings(full: FullColumns, partial: Observations, affordable: int, settings: dict) -> tuple[dict, dict]:
+    """Fixed settings for those that are "auto", judged on some of the rows; and the choices in words."""
+    names = "rank", "center", "shrinkage"
+    asked = {name: settings[name] for name in names}
+    if not any(map(is_auto, asked.values())):
+        return asked, {"settings": "as asked for; nothing is refined within the memory limit"}
+    some = partial.take(evenly(partial.shape[1], _JUDGING_COLUMNS))
+    rows = _rows_to_judge_by(some, affordable)
+    A = Observations.from_dense(full.at_rows(rows))
+    lesson = learn(joined(A, at_rows(some, rows)), **asked, random_state=settings["random_state"])
+    found = max(1, lesson.space.rank), lesson.space.center is not None, lesson.noise_variance
+    words = f"judged on {rows.size:,} of {full.shape[0]:,} rows and not refined, for the memory limit"
+    return dict(zip(names, found)), {**lesson.choices, "settings": words}
 
 
 def _rows_to_judge_by(o: Observations, most: int) -> np.ndarray:
     """The rows that partial columns have, if these are few, and others by chance; at most `most`."""
     m = o.shape[0]
     is_seen = np.zeros(m, bool)
-    for j in o.partial_columns:
-        is_seen[o.rows[o.indptr[j] : o.indptr[j + 1]]] = True
+    is_seen[o.rows] = True
     order = np.random.default_rng(0).permutation(m)
     if is_seen.sum() <= most // 2:
         order = np.concatenate([order[is_seen[order]], order[~is_seen[order]]])
     return np.sort(order[: min(most, max(_JUDGING_ROWS, 2 * is_seen.sum()))])
 
 
-def _at_rows(o: Observations, rows: np.ndarray) -> Observations:
+def at_rows(o: Observations, rows: np.ndarray) -> Observations:
     """The observations at some rows, in increasing order."""
-    position = np.full(o.shape[0], -1, np.int64)
+    position = np.full(o.shape[0], -1, index_dtype(rows.size))
     position[rows] = np.arange(rows.size)
     keep = position[o.rows] >= 0
     counts = np.diff(pointers_of(keep)[o.indptr])
-    kept = position[o.rows[keep]].astype(index_dtype(rows.size))
     shape = rows.size, o.shape[1]
-    return Observations(shape, pointers_of(counts), kept, o.values[keep], None, np.flatnonzero(counts == rows.size))
+    none = np.zeros(0, np.int64)
+    return Observations(shape, pointers_of(counts), position[o.rows[keep]], o.values[keep], None, none)
 
 
-def write_lesson(folder: Path, lesson: Lesson, optimism: float) -> None:
+def _learn_by_row_blocks(folder: Path, full: FullColumns, memory: float, settings: dict, choices: dict) -> None:
+    """The column space of full columns that stay on the disk, its basis written a block of rows at a time."""
+    m, d = full.shape
+    path, stored = folder / "basis.npy", []
+    with publishing(path) as file:
+
+        def store_of(r, dtype):
+            stored.append(RowFile(file, m, r, dtype, is_new=True))
+            return stored[0]
+
+        space = fit_stored_column_space(
+            full, store_of, rank=settings["rank"], center=settings["center"], block_rows=_block_rows(m, d, memory)
+        )
+    lesson = Lesson(space, settings["shrinkage"], choices)
+    _write_record(folder, lesson, 1.0, {"basis": checksum_of_file(path)}, {})
+
+
+def _block_rows(m: int, d: int, memory: float) -> int | None:
+    """Rows of a block such that the factors of all blocks, d x d each, fit; None if the usual ones do."""
+    least = int(np.ceil(m * d * d * 8 / (memory / 8)))
+    return max(least, 4 * d) if least > 4 * d and least > 80_000 // d else None
+
+
+def _write(folder: Path, lesson: Lesson, optimism: float, words: dict) -> None:
+    sums = {"basis": publish_array(folder / "basis.npy", lesson.space.basis)}
+    _write_record(folder, lesson, optimism, sums, words)
+
+
+def write_lesson(folder: Path, lesson: Lesson) -> None:
     """The arrays of the column space in files of their own, and a record with the rest and their checksums."""
-    arrays = {name: getattr(lesson.space, name) for name in _ARRAYS}
-    sums = {name: publish_array(folder / f"{name}.npy", a) for name, a in arrays.items() if a is not None}
+    _write(folder, lesson, 1.0, {})
+
+
+def _write_record(folder: Path, lesson: Lesson, optimism: float, sums: dict, words: dict) -> None:
+    for name in _ARRAYS[1:]:
+        array = getattr(lesson.space, name)
+        if array is not None:
+            sums[name] = publish_array(folder / f"{name}.npy", array)
     facts = {
         "space_noise_std": repr(lesson.space.noise_std),
         "noise_variance": repr(lesson.noise_variance),
-        "choices": lesson.choices,
+        "choices": {**lesson.choices, **words},
         "optimism": repr(optimism),
+        "shape": list(lesson.space.basis.shape),
         "sha256": sums,
     }
     publish_json(folder / _RECORD, facts)
 
 
 def read_lesson(folder: Path, facts: dict, *, mapped: bool = False, verify: bool = True) -> Lesson:
-    """What `write_lesson` wrote."""
+    """What was written."""
     sums = facts["sha256"]
     arrays = [
         read_array(folder / f"{name}.npy", sums[name] if verify else None, mapped=mapped and name == "basis")
@@ -168,7 +199,7 @@ def lesson_on_disk(folder: Path) -> dict | None:
     """The record of a lesson that is there and sound."""
     try:
         facts = read_json(folder / _RECORD)
-        read_lesson(folder, facts)
+        read_lesson(folder, facts, mapped=True)
     except (OSError, ValueError, KeyError):
         return None
     return facts

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_real, as_shape, is_auto
-from ._threads import InBackground, ahead
+from ._threads import InBackground, ahead, patiently
 from .block_files import (
     fullest_columns,
     missing,
@@ -33,7 +33,7 @@ from .block_files import (
     write_entries,
     write_solution,
 )
-from .block_learning import chosen_columns, learn_within, lesson_on_disk, read_lesson, write_lesson
+from .block_learning import learn_from_blocks, lesson_on_disk, read_lesson, write_lesson
 from .checkpoints import fingerprint, partial_folder, publish_json, read_json, remove_unfinished, working_folder
 from .column_space import ColumnSpace
 from .completion import Completion, checked_bounds, every_column_is_full, no_full_column
@@ -47,6 +47,7 @@ from .observations import Observations, index_dtype
 from .solve import solve_columns
 from .storage import is_result
 from .stored import manifest_of, write_manifest
+from .tall import exceeds_memory, groups_of_blocks, solve_by_row_blocks
 
 _MEMORY_SHARE = 0.6  # of the machine, unless told
 _LEAST_MEMORY = 500_000_000
@@ -241,10 +242,12 @@ def _work(run: Run, folder: Path, identity: dict) -> None:
         triples, names, entries = run.group(run, folder)
         _refuse_changed(run, identity)
         facts = _learned(run, folder, triples, entries)
-        lesson = read_lesson(folder, facts)
-        run.solve(run, folder, triples.shape[0], entries, lesson)
+        if exceeds_memory(facts["shape"], run.memory):
+            _solve_tall(run, folder, entries, facts)
+        else:
+            run.solve(run, folder, triples.shape[0], entries, read_lesson(folder, facts, verify=False))
         names = names.rows, names.columns
-        write_manifest(folder, triples.shape, triples.dtype, names, facts, lesson.space.rank, run.bounds, identity)
+        write_manifest(folder, triples.shape, triples.dtype, names, facts, run.bounds, identity)
     for left in (folder / "sorting", folder / "discarded"):
         shutil.rmtree(left, ignore_errors=True)
     for left in ("triples.parquet", "text.parquet", "copied.json", "labels.json", "space.json"):
@@ -319,32 +322,27 @@ def _write_blocks(run: Run, folder, triples: Triples, names: Names, k: int, firs
 
 
 def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> dict:
-    """The record of the lesson, which is written if it is not there yet."""
+    """The record of the lesson, which is learned and written if it is not there yet."""
     facts = lesson_on_disk(folder)
     if facts is None:
         run.progress("learning", 0, 1)
-        write_lesson(folder, *_lesson(run, folder, triples, entries))
+        patiently(partial(_learn, run, folder, triples, entries))
         facts = lesson_on_disk(folder)
         run.progress("learning", 1, 1)
     return facts
 
 
-def _lesson(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> tuple[Lesson, float]:
+def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> None:
     (m, n), d = triples.shape, sum(record["full"] for record in entries)
     if d == 0:
         raise ValueError(no_full_column(m, fullest_columns(folder, entries)))
     rank = run.settings["rank"]
-    if d == n and is_auto(rank):
-        return every_column_is_full(m, triples.dtype), 1.0
     if not is_auto(rank):
         as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
-    chosen = chosen_columns(folder, entries, m, run.memory)
-    lesson, optimism = learn_within(chosen, run.memory, **run.settings)
-    used = chosen.full_columns.size
-    if used < d:
-        words = {"column space": f"from {used:,} of {d:,} full columns, as many as the memory limit allows"}
-        lesson = replace(lesson, choices={**lesson.choices, **words})
-    return lesson, optimism
+    if d == n and is_auto(rank):
+        write_lesson(folder, every_column_is_full(m, triples.dtype))
+    else:
+        learn_from_blocks(folder, entries, m, run.memory, run.settings)
 
 
 def solve_here(run: Run, folder: Path, m: int, entries: list[dict], lesson: Lesson) -> None:
@@ -361,3 +359,14 @@ def solve_here(run: Run, folder: Path, m: int, entries: list[dict], lesson: Less
             coefficients, status = solve_block(lesson.space, lesson.penalty, block.observations(m), typical=typical)
             writers.call(write_solution, folder, k, coefficients, status)
             run.progress("solving", block.stop, entries[-1]["stop"])
+
+
+def _solve_tall(run: Run, folder: Path, entries: list[dict], facts: dict) -> None:
+    """The same where the basis does not fit into memory, for as many blocks at a time as do."""
+    lesson = read_lesson(folder, facts, mapped=True, verify=False)
+    todo = missing(folder, "solution", len(entries))
+    for group in groups_of_blocks(entries, todo, lesson.space.rank, run.memory):
+        solutions = solve_by_row_blocks(folder, group, lesson, run.memory)
+        for k, (coefficients, status) in zip(group, solutions):
+            write_solution(folder, k, coefficients, status)
+            run.progress("solving", entries[k]["stop"], entries[-1]["stop"])

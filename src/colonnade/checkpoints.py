@@ -34,7 +34,7 @@ def publishing(path: Path):
     """A file to write into, which gets its name only when all of it is on the disk; after an error it is gone."""
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{_UNFINISHED}")  # two workers may write the same file
     try:
-        with open(unfinished, "wb") as file:
+        with open(unfinished, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -60,10 +60,16 @@ def publish(path: Path, *parts) -> None:
 def publish_array(path: Path, array: np.ndarray) -> str:
     """Write an .npy file; returns the checksum of the array."""
     array = np.ascontiguousarray(array)
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    publish(path, header.getvalue(), array.data.cast("B") if array.size else b"")
+    publish(path, npy_header(array.shape, array.dtype), array.data.cast("B") if array.size else b"")
     return checksum(array)
+
+
+def npy_header(shape, dtype) -> bytes:
+    """With what an .npy file of a C-ordered array begins."""
+    header = io.BytesIO()
+    facts = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": tuple(shape)}
+    np.lib.format.write_array_header_1_0(header, facts)
+    return header.getvalue()
 
 
 def publish_json(path: Path, facts: dict) -> None:
@@ -77,27 +83,45 @@ def checksum(array: np.ndarray) -> str:
     return digest.hexdigest()
 
 
+def checksum_of_file(path: Path) -> str:
+    """The same of an .npy file, of which only a little is in memory at a time."""
+    with open(path, "rb") as file:
+        shape, dtype = _declared(file)
+        digest = hashlib.sha256(f"{dtype.str}{shape}".encode())
+        while part := file.read(1 << 24):
+            digest.update(part)
+    return digest.hexdigest()
+
+
 def read_array(path: Path, expected: str | None = None, *, mapped: bool = False) -> np.ndarray:
     """An array that `publish_array` wrote; its checksum is compared if there is one to compare with.
 
     A header that declares another size than the file has is refused before anything is allocated.
     """
+    if mapped and expected is not None and checksum_of_file(path) != expected:
+        raise ValueError(f"the checksum of {path.name} does not agree")
     with open(path, "rb") as file:
-        if np.lib.format.read_magic(file) != (1, 0):
-            raise ValueError(f"{path.name} is not of the version of .npy that is written here")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-        room, size = os.fstat(file.fileno()).st_size - file.tell(), int(np.prod(shape, dtype=object))
-        if dtype.hasobject or (fortran and len(shape) > 1) or dtype.itemsize * size != room:
-            raise ValueError(f"{path.name} is not what its header declares, {dtype} of shape {shape}")
-        if mapped and size:
-            array = np.memmap(path, dtype, "r", file.tell(), shape)
-        else:
-            array = np.empty(shape, dtype)
-            if size and file.readinto(array.data.cast("B")) != room:
-                raise ValueError(f"{path.name} ends too early")
+        shape, dtype = _declared(file)
+        if mapped and 0 not in shape:
+            return np.memmap(path, dtype, "r", file.tell(), shape)
+        array = np.empty(shape, dtype)
+        if array.size and file.readinto(array.data.cast("B")) != array.nbytes:
+            raise ValueError(f"{path.name} ends too early")
     if expected is not None and checksum(array) != expected:
         raise ValueError(f"the checksum of {path.name} does not agree")
     return array
+
+
+def _declared(file) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of the array in an open .npy file, if the file has just the size that its header declares."""
+    name = Path(file.name).name
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError(f"{name} is not of the version of .npy that is written here")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    room, size = os.fstat(file.fileno()).st_size - file.tell(), int(np.prod(shape, dtype=object))
+    if dtype.hasobject or (fortran and len(shape) > 1) or dtype.itemsize * size != room:
+        raise ValueError(f"{name} is not what its header declares, {dtype} of shape {shape}")
+    return shape, dtype
 
 
 def read_json(path: Path) -> dict:

@@ -12,7 +12,7 @@ from ._arguments import as_choice, as_count, refuse_mask
 from ._threads import in_threads, one_blas_thread
 from .observations import Observations
 
-TALL = 20_000  # rows from which A is factored by blocks of rows
+_TALL = 20_000  # rows from which A is factored by blocks of rows
 _BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
 _WIDE = 400  # columns from which no more than the wanted directions are computed
 _EXTRA = 10  # directions carried along beyond the wanted ones
@@ -76,13 +76,18 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     few = rank is not None and 4 * (rank + _EXTRA) <= min(m, d)
     found = _top_directions(A, rank) if d >= _WIDE and few else None
     if found is None:
-        found = _by_row_blocks(A, rank) if m >= TALL and m >= 4 * d else _by_qr(A, rank)
+        found = _by_row_blocks(A, rank) if is_tall(m, d) else _by_qr(A, rank)
     U, relative, left = found
     return _space_of(A, np.ascontiguousarray(fix_signs(U).astype(A.dtype, copy=False)), relative, left)
 
 
+def is_tall(m: int, d: int) -> bool:
+    """Whether A is factored by blocks of rows."""
+    return m >= _TALL and m >= 4 * d
+
+
 def _space_of(A: _FullColumns, U, relative, left) -> ColumnSpace:
-    """What there is to know of these directions; `relative` are their singular values, `left` the energy beside them."""
+    """What there is to know of the directions U, with their singular values and the energy that they leave out."""
     freedom = (A.shape[0] - relative.size) * (A.n_independent - relative.size)
     with np.errstate(over="ignore"):
         singular_values = relative * A.unit
@@ -257,7 +262,9 @@ class _RowBlocks:
         return linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, self.rank), overwrite_c=1)[0]
 
 
-def fit_stored_column_space(columns, store_of, *, rank: int | None, center: bool, block_rows: int | None) -> ColumnSpace:
+def fit_stored_column_space(
+    columns, store_of, *, rank: int | None, center: bool, block_rows: int | None
+) -> ColumnSpace:
     """The same as `fit_column_space` of a tall A, blocks of rows of which are read, and of the basis written.
 
     Parameters

@@ -194,7 +194,7 @@ def _project_full(U, center, o: Observations, penalty, Z, n_threads) -> None:
     center = np.zeros(0, U.dtype) if center is None else center
 
     def work(j):  # one by one, not by a matrix product, whose rounding would depend on which columns are together
-        z = np.empty(U.shape[1])
+        z = np.zeros(U.shape[1])
         _kernels.project(U, center, o.values, o.indptr[j], z)
         with np.errstate(over="ignore", invalid="ignore"):
             Z[j] = z / (1 + penalty)

@@ -210,7 +210,7 @@ class StoredCompletion(Completion):
         return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; in {self.n_blocks:,} blocks on the disk>"
 
 
-def write_manifest(folder: Path, shape, dtype, names, lesson_facts: dict, rank: int, bounds, run: dict) -> None:
+def write_manifest(folder: Path, shape, dtype, names, lesson_facts: dict, bounds, run: dict) -> None:
     """The facts of a completion all of whose blocks are there: from now on the folder can be loaded."""
     entries, solutions = records(folder, "entries"), records(folder, "solution")
     blocks = [{**entry, "sha256": {**entry["sha256"], **solved["sha256"]}} for entry, solved in zip(entries, solutions)]
@@ -221,7 +221,7 @@ def write_manifest(folder: Path, shape, dtype, names, lesson_facts: dict, rank: 
         "format": BLOCK_FORMAT,
         "shape": list(shape),
         "dtype": np.dtype(dtype).str,
-        "rank": rank,
+        "rank": lesson_facts["shape"][1],
         "bounds": None if bounds is None else [repr(b) for b in bounds],
         "space": lesson_facts,
         "sha256_of_names": checksum_of_names(written),
