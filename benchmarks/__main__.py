@@ -10,6 +10,7 @@ NAMES = {
     "real": "complete(M) on a folder of real matrices, against other imputers: errors, times, intervals",
     "estimators": "new samples filled by the imputers, against a least-squares solve for each",
     "select_rows": "which rows to measure: against random rows and python-sensors",
+    "acquire": "measuring under a budget: against Algorithm 1 with the best fixed numbers",
 }
 
 

@@ -24,7 +24,7 @@ ORDER = [
     ["storage"],
     ["blocks"],
     ["estimators", "estimates", "cluster_tasks"],
-    ["demo", "methods", "experiments", "leaderboard", "report", "dask"],
+    ["acquisition", "demo", "methods", "experiments", "leaderboard", "report", "dask"],
     ["commands"],
     ["cli"],
     ["__init__"],
