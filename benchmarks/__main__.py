@@ -12,6 +12,7 @@ NAMES = {
     "dask": "the same triples by the local engine and by 1 and 2 workers of a Dask cluster",
     "select_rows": "which rows to measure: against random rows and python-sensors",
     "files": "triples in Parquet files to a completion on the disk, against DuckDB's sort of them",
+    "acquire": "measuring under a budget: against Algorithm 1 with the best fixed numbers",
 }
 
 

@@ -25,7 +25,7 @@ ORDER = [
     ["blocks"],
     ["estimators", "estimates", "cluster_tasks"],
     ["cluster_runs"],
-    ["demo", "methods", "experiments", "leaderboard", "report", "dask"],
+    ["acquisition", "demo", "methods", "experiments", "leaderboard", "report", "dask"],
     ["commands"],
     ["cli"],
     ["__init__"],

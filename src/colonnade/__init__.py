@@ -12,6 +12,7 @@ _MODULE_OF = {
     "Plan": "planning",
     "Source": "sources",
     "Status": "solve",
+    "acquire": "acquisition",
     "algorithm1": "completion",
     "complete": "completion",
     "complete_triples": "blocks",

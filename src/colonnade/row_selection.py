@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
-from threadpoolctl import threadpool_limits
 
 from ._arguments import as_count, as_orthonormal
+from ._threads import one_blas_thread
 from .column_space import ColumnSpace
 from .learn import penalty_of
 
@@ -67,15 +67,18 @@ def select_rows(column_space, k: int, *, cost=None) -> np.ndarray:
     if space.rank == 0:
         return np.sort(able[np.argsort(price[able], kind="stable")[:k]])
     U = np.ascontiguousarray(space.basis[able], dtype=np.float64)
-    with threadpool_limits(1, user_api="blas"):  # products of thin matrices: threads would only wait for each other
+    with one_blas_thread():  # products of thin matrices: threads would only wait for each other
         chosen = _chosen(U, _penalty(space, noise_std, k), price[able], k)
     return np.sort(able[chosen])
 
 
-def grow_rows(space: ColumnSpace, noise_std: float, chosen, k: int) -> np.ndarray:
+def grow_rows(column_space, chosen, k: int, *, cost=None) -> np.ndarray:
     """`chosen` and more rows, the most useful first, until there are k; in the order of choosing."""
+    space, noise_std = _space_and_noise(column_space)
     U = np.ascontiguousarray(space.basis, dtype=np.float64)
-    return _grown(U, _penalty(space, noise_std, k), np.ones(U.shape[0]), np.asarray(chosen, np.int64), k)
+    price = _checked_cost(cost, U.shape[0])
+    with one_blas_thread():
+        return _grown(U, _penalty(space, noise_std, k), price, np.asarray(chosen, np.int64), k)
 
 
 def _chosen(U, penalty, price, k) -> np.ndarray:

@@ -67,14 +67,16 @@ class Source:
         _refuse_gaps(result, np.arange(m)[:, None], which[None, :])
         return result
 
-    def entries(self, rows, columns) -> np.ndarray:
-        """Single entries, ``M[rows[k], columns[k]]``."""
+    def entries(self, rows, columns, *, allow_gaps: bool = False) -> np.ndarray:
+        """Single entries, ``M[rows[k], columns[k]]``; those that are not finite are refused, or NaN if allowed."""
         rows, columns = as_indices("rows", rows, self.shape[0]), as_indices("columns", columns, self.shape[1])
         if self._function is not None:
             result = self._call(rows, columns)
         else:
             result = np.asarray(self._array[rows, columns], dtype=self.dtype)
         self.entries_read += result.size
+        if allow_gaps:
+            return np.where(np.isfinite(result), result, result.dtype.type(np.nan))
         _refuse_gaps(result, rows, columns)
         return result
 
