@@ -20,38 +20,42 @@ from benchmarks.real_data import Problem, problems, read_sets
 from benchmarks.rivals import PRIOR, RIVALS
 
 OURS = "complete"
+ELAPSED, PROCESSOR = 0, 1
 
 
 @dataclass
 class Results:
-    """Of one problem over the seeds; lists of as many numbers as seeds, by method."""
+    """Of one problem over the seeds; lists of as many figures as seeds, by method; times are (elapsed, processor)."""
 
     errors: dict = field(default_factory=lambda: defaultdict(list))
     times: dict = field(default_factory=lambda: defaultdict(list))
-    processor: dict = field(default_factory=lambda: defaultdict(list))
     settings: dict = field(default_factory=dict)
     tuning: dict = field(default_factory=dict)
     coverage: list[Coverage] = field(default_factory=list)
     fit: str = ""
 
     def error(self, method) -> float:
-        return float(np.mean(self.errors[method])) if method in self.errors else np.nan
+        return float(np.mean(self.errors[method]))
 
-    def seconds(self, method) -> float:
+    def seconds(self, method, clock=ELAPSED) -> float:
         """Of a fit, and of the tuning before it."""
-        return float(np.mean(self.times[method])) + self.tuning.get(method, 0.0) if method in self.times else np.nan
+        return float(np.mean([times[clock] for times in self.times[method]])) + self.tuned(method, clock)
 
-    def timed(self, method, work):
-        begin, processor = time.perf_counter(), time.process_time()
-        answer = work()
-        self.times[method].append(time.perf_counter() - begin)
-        self.processor[method].append(time.process_time() - processor)
-        return answer
+    def tuned(self, method, clock=ELAPSED) -> float:
+        return self.tuning.get(method, (0.0, 0.0))[clock]
+
+
+def timed(work):
+    """What a work returns, and its times: elapsed, and of all threads of the processor."""
+    elapsed, processor = time.perf_counter(), time.process_time()
+    answer = work()
+    return answer, (time.perf_counter() - elapsed, time.process_time() - processor)
 
 
 def run_ours(problem: Problem, results: Results) -> None:
     co.complete(problem.known)  # warm
-    completion = results.timed(OURS, lambda: co.complete(problem.known))
+    completion, times = timed(lambda: co.complete(problem.known))
+    results.times[OURS].append(times)
     results.errors[OURS].append(problem.error(completion.to_dense()))
     results.coverage.append(coverage_of(problem, completion))
     results.fit = results.fit or completion.choices.get("fit", "")
@@ -61,11 +65,11 @@ def run_rival(name: str, problem: Problem, results: Results, seed: int) -> None:
     """Tuned on the first seed, and fitted with those settings to all."""
     rival, known = RIVALS[name], problem.known.astype(np.float64)
     if name not in results.settings:
-        begin = time.perf_counter()
-        results.settings[name] = rival.tune(known, seed)
-        if len(rival.grid) > 1:
-            results.tuning[name] = time.perf_counter() - begin
-    filled = results.timed(name, lambda: rival.fit(known, seed, *results.settings[name]))
+        results.settings[name], times = timed(lambda: rival.tune(known, seed))
+        if rival.is_tuned:
+            results.tuning[name] = times
+    filled, times = timed(lambda: rival.fit(known, seed, *results.settings[name]))
+    results.times[name].append(times)
     results.errors[name].append(problem.error(filled))
 
 
@@ -108,31 +112,28 @@ def print_coverage(found) -> None:
         print(f"{problem:{width}}" + "".join(f"{100 * s:9.1f} {w:7.3f}" for s, w in zip(shares, widths)))
 
 
+def print_times(found, rivals) -> None:
+    methods, tuned = [OURS, *rivals], [name for name in rivals if RIVALS[name].is_tuned]
+    for clock, title in ((ELAPSED, "Seconds"), (PROCESSOR, "Processor seconds, of all threads")):
+        ratio = lambda r: f"{r.seconds(OURS, clock) / r.seconds('cmfrec', clock):.4f}"  # noqa: B023, E731
+        more = [("/cmfrec", ratio)] if "cmfrec" in rivals else []
+        print_table(f"{title}, warm, tuning included", found, methods, lambda r, m: r.seconds(m, clock), more)  # noqa: B023
+    if tuned:
+        print_table("Seconds of tuning, done for the first seed only", found, tuned, Results.tuned)
+
+
 def print_results(found, rivals, n_seeds) -> None:
-    methods = [OURS, *rivals]
     ratios = [("/best", lambda r: ratio_to_best(r, rivals))]
     if PRIOR in rivals:
         ratios.append((f"/{PRIOR}", lambda r: f"{r.error(OURS) / r.error(PRIOR):.3f}"))
-    print_table(
-        f"Errors, means of {n_seeds} seeds; complete over the best rival and over the {PRIOR}",
-        found,
-        methods,
-        Results.error,
-        ratios,
-    )
-    tuned = [("/cmfrec", lambda r: f"{r.seconds(OURS) / r.seconds('cmfrec'):.4f}")] if "cmfrec" in rivals else []
-    print_table("Seconds, warm, tuning included; complete over cmfrec", found, methods, Results.seconds, tuned)
-    print_table(
-        "Seconds of tuning, done for the first seed only",
-        found,
-        [r for r in rivals if len(RIVALS[r].grid) > 1],
-        lambda r, m: r.tuning[m],
-    )
-    print_table("Processor seconds of a fit, all threads", found, methods, lambda r, m: np.mean(r.processor[m]))
+    title = f"Errors, means of {n_seeds} seeds; complete over the best of the rivals, and over the {PRIOR}"
+    print_table(title, found, [OURS, *rivals], Results.error, ratios)
+    print_times(found, rivals)
     print_coverage(found)
-    print("\nWhat complete says of the fit, first seed")
+    print("\nSettings that were tuned, and what complete says of the fit, first seed")
     for problem, results in found.items():
-        print(f"{problem}: {results.fit}")
+        settings = "; ".join(f"{name} {settings}" for name, settings in results.settings.items() if settings)
+        print(f"{problem}: {settings}{'; ' if settings else ''}{results.fit}")
 
 
 def main(arguments) -> int:
