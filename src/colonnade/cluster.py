@@ -147,12 +147,15 @@ class Work:
                 raise self._gone() from error
 
     def _drained(self, futures: dict, killed: list) -> Iterator[tuple]:
-        ready = SimpleQueue()
+        ready, lost = SimpleQueue(), []
         for key, future in futures.items():
             future.add_done_callback(lambda _, key=key: ready.put(key))
         try:
-            for _ in range(len(futures)):
-                key = self._next(ready)
+            while futures:
+                key = self._next(ready, lost)
+                if futures[key].status in ("lost", "pending"):  # its worker died with it: the scheduler begins it again
+                    lost.append(key)
+                    continue
                 future = futures.pop(key)
                 error = self._error_of(future)
                 if error is None:
@@ -165,15 +168,18 @@ class Work:
         finally:
             self.client.cancel(list(futures.values())) if futures and self.client.status == "running" else None
 
-    def _next(self, ready: SimpleQueue):
+    def _next(self, ready: SimpleQueue, lost: list):
+        """The next finished key; those whose result was lost are asked for again whenever there is no other news."""
         while True:
             try:
                 return ready.get(timeout=_LOOK)
             except Empty:
                 self._look()
+                while lost:
+                    ready.put(lost.pop())
 
     def _error_of(self, future) -> Exception | None:
-        if future.status in ("cancelled", "lost"):
+        if future.status == "cancelled":
             raise self._gone()
         return future.exception(timeout=self._timeout) if future.status == "error" else None
 
