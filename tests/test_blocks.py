@@ -123,7 +123,7 @@ def test_order_of_the_triples_and_their_files_change_no_byte(rng, tmp_path):
 
 def test_size_of_blocks_and_memory_change_no_number(rng, tmp_path):
     path = write_triples(tmp_path / "t.parquet", triples_of(problem(rng), rng))
-    sizes = ({"block_entries": 1}, {"block_entries": 77, "memory_limit": 5e8}, {"memory_limit": 2e9}, {})
+    sizes = ({"block_entries": 1}, {"block_entries": 77, "memory_limit": 6e8}, {"memory_limit": 2e9}, {})
     made = [complete_triples(path, tmp_path / f"out{k}", **size, **FIXED) for k, size in enumerate(sizes)]
     assert made[0].n_blocks == 90 and made[3].n_blocks == 1
     assert len({one.coefficients.tobytes() for one in made}) == 1

@@ -10,9 +10,9 @@ import numpy as np
 from ._arguments import as_generator, is_auto
 from ._threads import one_blas_thread
 from .checkpoints import checksum_of_file, publish_array, publish_json, publishing, read_array, read_json
-from .column_space import ColumnSpace, fit_column_space, fit_stored_column_space, is_tall
+from .column_space import ColumnSpace, fit_stored_column_space, is_tall
 from .disk_columns import FullColumns, RowFile, evenly, some_partial_columns
-from .learn import Lesson, learn
+from .learn import Lesson, choices_in_words, learn
 from .observations import Observations, index_dtype, pointers_of
 from .refine import refine_lesson
 
@@ -59,12 +59,11 @@ def learn_from_blocks(folder: Path, entries: list[dict], m: int, memory: float, 
             lesson, optimism = _learned_at_once(joined(full.observations(), partial, order), settings)
             _write(folder, lesson, optimism, words)
             return
-        settings, choices = _judged_settings(full, partial, affordable, settings)
+        fixed, choices = _judged_settings(full, partial, affordable, settings)
         if tall:
-            _learn_by_row_blocks(folder, full, memory, settings, {**choices, **words})
+            _learn_by_row_blocks(folder, full, memory, fixed, {**choices, **words})
         else:
-            space = fit_column_space(full.observations(), rank=settings["rank"], center=settings["center"])
-            _write(folder, Lesson(space, settings["shrinkage"], {**choices, **words}), 1.0, {})
+            _write(folder, learn(full.observations(), **fixed), 1.0, {**choices, **words})
 
 
 def _how_many(entries: list[dict], m: int, n_usable: int) -> int:
@@ -101,14 +100,14 @@ def _judged_settings(full: FullColumns, partial: Observations, affordable: int, 
     names = "rank", "center", "shrinkage"
     asked = {name: settings[name] for name in names}
     if not any(map(is_auto, asked.values())):
-        return asked, {"settings": "as asked for; nothing is refined within the memory limit"}
+        return asked, {"refine": "none, for the memory limit"}
     some = partial.take(evenly(partial.shape[1], _JUDGING_COLUMNS))
     rows = _rows_to_judge_by(some, affordable)
     A = Observations.from_dense(full.at_rows(rows))
     lesson = learn(joined(A, at_rows(some, rows)), **asked, random_state=settings["random_state"])
     found = max(1, lesson.space.rank), lesson.space.center is not None, lesson.noise_variance
-    words = f"judged on {rows.size:,} of {full.shape[0]:,} rows and not refined, for the memory limit"
-    return dict(zip(names, found)), {**lesson.choices, "settings": words}
+    words = f"judged on {rows.size:,} of {full.shape[0]:,} rows, for the memory limit"
+    return dict(zip(names, found)), {**lesson.choices, "settings": words, "refine": "none, for the memory limit"}
 
 
 def _rows_to_judge_by(o: Observations, most: int) -> np.ndarray:
@@ -146,7 +145,8 @@ def _learn_by_row_blocks(folder: Path, full: FullColumns, memory: float, setting
         space = fit_stored_column_space(
             full, store_of, rank=settings["rank"], center=settings["center"], block_rows=_block_rows(m, d, memory)
         )
-    lesson = Lesson(space, settings["shrinkage"], choices)
+    said = choices_in_words(space, settings["center"], settings["shrinkage"], settings["rank"])
+    lesson = Lesson(space, settings["shrinkage"], {**said, **choices})
     _write_record(folder, lesson, 1.0, {"basis": checksum_of_file(path)}, {})
 
 

@@ -50,7 +50,7 @@ from .stored import manifest_of, write_manifest
 from .tall import exceeds_memory, groups_of_blocks, solve_by_row_blocks
 
 _MEMORY_SHARE = 0.6  # of the machine, unless told
-_LEAST_MEMORY = 500_000_000
+_LEAST_MEMORY, _OWN_MEMORY = 600_000_000, 200_000_000
 _BLOCK_ENTRIES = 1 << 22  # of a block; about 100 bytes for each are needed, for several are on their way at a time
 _SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is less memory
 
@@ -129,7 +129,7 @@ def complete_triples(
     random_state : int, optional
         For which columns are asked about the settings.
     memory_limit : float, optional
-        Bytes, at least 5e8; 60 % of the machine's unless told.
+        Bytes, at least 6e8; 60 % of the machine's unless told.
     block_entries : int, optional
         Entries after which a block ends. It changes how the result is cut into files, and no number in it.
     resume : bool
@@ -211,6 +211,11 @@ def checked_memory(limit) -> int:
     return int(as_real("memory_limit", limit, _LEAST_MEMORY))
 
 
+def sorting_memory(memory: int) -> int:
+    """What DuckDB may have of it: half of what the program itself and its libraries leave."""
+    return (memory - _OWN_MEMORY) // 2
+
+
 def _block_entries(asked, memory: int, folder: Path | None) -> int:
     if asked is not None:
         return as_count("block_entries", asked, 1)
@@ -264,7 +269,7 @@ def _refuse_changed(run: Run, identity: dict) -> None:
 
 def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
     """The blocks of entries, and the labels that they were cut by."""
-    memory, marker = run.memory // 2, folder / "labels.json"
+    memory, marker = sorting_memory(run.memory), folder / "labels.json"
     triples, names = numbered(run.given, folder, memory)
     triples = replace(triples, keep_order=run.duplicates != "error")
     if marker.exists():
@@ -301,7 +306,7 @@ def _group(run: Run, folder: Path, triples: Triples, names: Names) -> list[dict]
     if first < triples.shape[1]:
         run.progress("sorting", 0, triples.n_lines)
         connected = []
-        batches = sorted_batches(triples, first, run.memory // 2, folder / "sorting", connected.append)
+        batches = sorted_batches(triples, first, sorting_memory(run.memory), folder / "sorting", connected.append)
         stop = partial(interrupt, connected)
         _write_blocks(run, folder, triples, names, len(done), first, batches, stop)
     return records(folder, "entries")

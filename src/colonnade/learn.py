@@ -79,16 +79,16 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     """
     if not any(is_auto(value) for value in (rank, center, shrinkage)):
         space = fit_column_space(observations, rank=rank, center=center)
-        return Lesson(space, shrinkage, _words(space, center, shrinkage, rank))
+        return Lesson(space, shrinkage, choices_in_words(space, center, shrinkage, rank))
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
     if center in (False, "auto") and shrinkage in (0, "auto"):
         space = fit_column_space(observations, rank=None if rank == "auto" else rank)
         if space.rank == 0 or _fits_to_rounding(space, observations.take(asked)):
-            choices = _words(space, False, 0.0, rank, how="the numerical rank")
+            choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             return Lesson(space, 0.0, {**choices, "fit": "the data fit to rounding: plain least squares is exact"})
         if not 1e-280 < space.variances[0] < 1e280:
-            choices = _words(space, False, 0.0, rank, how="the numerical rank")
+            choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             return Lesson(space, 0.0, {**choices, "fit": "variances of such numbers leave the range: rescale the data"})
     if observations.n_observed[asked].sum() < _FEW_ENTRIES:
         pretended = _pretend(observations, rng)
@@ -98,7 +98,7 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     if asked.size == 0:
         space = fit_column_space(observations, rank=None if rank == "auto" else rank, center=center is True)
         noise = 0.0 if shrinkage == "auto" else shrinkage
-        choices = _words(space, center is True, noise, rank, how="the numerical rank")
+        choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
         return Lesson(space, noise, {**choices, "fit": "nothing to judge by: too few full columns and entries"})
     return _choose(observations, observations.take(asked), rank, center, shrinkage)
 
@@ -184,7 +184,7 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
             candidates += [_judge(_with_offset(space, share), asked, shrinkage, share) for share in offsets]
     if not candidates:
         space = fit_column_space(o, rank=limit, center=centers[0])
-        return Lesson(space, 0.0, _words(space, centers[0], 0.0, rank))
+        return Lesson(space, 0.0, choices_in_words(space, centers[0], 0.0, rank))
     whole = list(candidates)
     if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
         candidates += [_judge(_truncated(c.space, r), asked, 0, 0.0) for c in candidates for r in _ranks(c.space)]
@@ -194,7 +194,7 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
         shorter = [_judge(_truncated(best.space, r), asked, shrinkage, best.offset) for r in _ranks(best.space)]
         best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
     how = "all that the full columns have" if any(best is c for c in whole) else "by leaving out"
-    choices = _words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
+    choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     return Lesson(best.space, best.noise_variance, {**choices, "fit": _fit_words(best, asked)})
 
 
@@ -346,7 +346,8 @@ def _ranks(space: ColumnSpace) -> list[int]:
     return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
 
 
-def _words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
+def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
+    """Rank, center and shrinkage as a completion tells them."""
     asked = f"{rank} asked for" if rank != "auto" else how
     return {
         "rank": f"{space.rank} directions" + (f", {asked}" if asked else ""),

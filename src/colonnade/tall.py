@@ -148,9 +148,8 @@ def _sum_up(sweep: _Sweep, parts: list[_Part], penalty) -> None:
 
 
 def _judge(part: _Part, penalty) -> None:
-    """Complete the matrices; give every column a status, UNDETERMINED where the sums are not to be trusted."""
+    """Add the penalty; give every column a status, UNDETERMINED where the sums are not to be trusted."""
     r, s = penalty.size, part.counts
-    part.G += np.triu(part.G, 1).transpose(0, 2, 1)
     part.G += np.diag(penalty)
     diagonal = np.einsum("kqq->kq", part.G)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
