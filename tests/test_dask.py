@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from test_cli_complete import folder, run  # noqa: F401
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
+from colonnade import blocks, cluster
 from colonnade.cluster import connected
 
 from problems import hide, low_rank
@@ -159,8 +161,12 @@ def test_workers_killed_in_the_middle_change_no_byte(client, tmp_path, how_many,
             killed.extend(doomed)
             kill(doomed)
 
+    import dask
+
     given = {"out": tmp_path / "out"} if into_folder else {}
-    completion = co.dask.complete(da.from_array(M, chunks=(40, 3)), client, progress=progress, **FIXED, **given)
+    x = da.from_array(M, chunks=(40, 3))
+    with dask.config.set({"distributed.comm.timeouts.connect": "5 s"}):  # for so long the dead are asked for results
+        completion = co.dask.complete(x, client, progress=progress, **FIXED, **given)
     assert killed
     assert_same(completion, local(M, **FIXED))
     assert not list(tmp_path.rglob("*.unfinished")) and not (tmp_path / "out.partial").exists()
@@ -219,6 +225,78 @@ def test_a_block_that_always_kills_its_worker_is_named_and_the_rest_is_finished(
         co.dask.complete(given, client, out=tmp_path / "out", resume=True, **FIXED)
     (bullets / "always").unlink()
     assert_same(co.dask.complete(x, client, out=tmp_path / "out", resume=True, **FIXED), local(M, **FIXED))
+
+
+def kills_with_every_worker(client, k, bullets):
+    """Let every worker, also those that are started later, die of block k as long as there are files in a folder."""
+    place = str(bullets)
+
+    class Deadly(distributed.WorkerPlugin):
+        name = "deadly"
+
+        def setup(self, worker):
+            from colonnade import cluster_tasks
+
+            read_block = cluster_tasks.read_block
+
+            def deadly(where, number, record):
+                if number == k and os.listdir(place):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return read_block(where, number, record)
+
+            cluster_tasks.read_block = deadly
+
+    client.register_plugin(Deadly())
+
+
+def test_the_command_line_names_a_block_that_always_kills_its_worker(client, folder, run, bullets, monkeypatch):  # noqa: F811
+    rng = np.random.default_rng(13)
+    write_triples(folder / "t.parquet", problem(rng), rng)
+    monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", 300)
+    settings = "--rank", "3", "--center", "no", "--shrinkage", "0", "--refine", "0"
+    there = "complete", "t.parquet", "-o", "there", "--engine", "dask", "--scheduler", client.scheduler.address
+    assert run("complete", "t.parquet", "-o", "here", "--engine", "local", *settings)[0] == 0
+    n_blocks = co.Completion.load("here").n_blocks
+    (bullets / "always").touch()
+    kills_with_every_worker(client, 1, bullets)
+    allow(client, 0)
+    try:
+        code, out, err = run(*there, *settings)
+    finally:
+        allow(client, 1)
+    lo, hi = co.Completion.load("here").starts[1:3]
+    assert code == 6 and out == "" and err.count("\n") == 1
+    assert f"1 of {n_blocks} blocks failed for good" in err and f": columns {lo} to {hi - 1}. The others" in err
+    done = {path.name for path in (folder / "there.partial" / "blocks").glob("*.solution.json")}
+    assert not (folder / "there").exists() and done == {f"{k:06d}.solution.json" for k in range(n_blocks) if k != 1}
+    (bullets / "always").unlink()
+    assert run(*there, *settings, "--resume")[0] == 0
+    assert contents(folder / "there") == contents(folder / "here")
+    client.unregister_worker_plugin("deadly")
+
+
+class OneFuture:
+    """A future whose status is another one each time that it is asked for, until the last."""
+
+    def __init__(self, *states):
+        self._states = list(states)
+
+    @property
+    def status(self):
+        return self._states.pop(0) if len(self._states) > 1 else self._states[0]
+
+    def add_done_callback(self, call):
+        call(self)
+
+
+@pytest.mark.parametrize("states", [["lost", "finished"], ["pending", "lost", "lost", "finished"]])
+def test_a_result_that_was_lost_with_its_worker_is_waited_for(monkeypatch, states):
+    monkeypatch.setattr(cluster, "_LOOK", 0.01)
+    scheduler = SimpleNamespace(address="tcp://nowhere", identity=None)
+    client = SimpleNamespace(status="running", scheduler=scheduler, sync=lambda *_, **__: {"workers": {"one": {}}})
+    futures = [OneFuture(*states), OneFuture("finished")]
+    found = list(cluster.Work(client, 5.0).finished({0: "a", 1: "b"}, lambda keys: [futures[k] for k in keys]))
+    assert found == [(1, futures[1]), (0, futures[0])]
 
 
 OTHER_PROCESS = """

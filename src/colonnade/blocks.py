@@ -34,7 +34,15 @@ from .block_files import (
     write_solution,
 )
 from .block_learning import learn_from_blocks, lesson_on_disk, read_lesson, write_lesson
-from .checkpoints import fingerprint, partial_folder, publish_json, read_json, remove_unfinished, working_folder
+from .checkpoints import (
+    fingerprint,
+    partial_folder,
+    publish_json,
+    read_json,
+    remove_marks,
+    remove_unfinished,
+    working_folder,
+)
 from .column_space import ColumnSpace
 from .completion import Completion, checked_bounds, every_column_is_full, no_full_column
 from .cutting import Checker, cut
@@ -171,7 +179,9 @@ def complete_triples(
 
 def carried_out(run: Run, out: Path, identity: dict, *, resume: bool, force: bool) -> Completion:
     """The completion in the folder `out`, after whatever of the work is not done yet."""
-    if not (resume and _is_complete(out, identity)):
+    if resume and _is_complete(out, identity):
+        remove_marks(out)
+    else:
         with working_folder(out, identity, resume=resume, force=force, is_ours=is_result) as folder:
             _work(run, folder, identity)
     return Completion.load(out)

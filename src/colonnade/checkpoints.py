@@ -21,7 +21,7 @@ import numpy as np
 from ._writing import refuse_existing, sync
 
 _UNFINISHED = ".unfinished"
-_LOCK, _RUN = "lock", "run.json"
+_LOCK, _RUN = MARKS = "lock", "run.json"
 _SAMPLE_BYTES, _SAMPLES = 65_536, 64  # of a file, that are read for its fingerprint
 
 
@@ -186,14 +186,24 @@ def working_folder(out: Path, identity: dict, *, resume: bool, force: bool = Fal
             if not (folder / _RUN).exists():
                 shutil.rmtree(folder, ignore_errors=True)
             raise
-        for name in (_RUN, _LOCK):
-            (out / name).unlink(missing_ok=True)
+        remove_marks(out)
         sync(out.absolute().parent)
+
+
+def remove_marks(out: Path) -> None:
+    """What a run leaves in and beside its result until its very end, at which it may have been killed."""
+    for name in MARKS:
+        (out / name).unlink(missing_ok=True)
+    shutil.rmtree(_replaced(out), ignore_errors=True)
+
+
+def _replaced(out: Path) -> Path:
+    return out.with_name(out.name + ".replaced")
 
 
 def _replace(folder: Path, out: Path) -> None:
     """Give the folder its final name; a folder that had it is removed when it is out of the way."""
-    old = out.with_name(out.name + ".replaced")
+    old = _replaced(out)
     if out.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.replace(out, old)
@@ -203,7 +213,6 @@ def _replace(folder: Path, out: Path) -> None:
         if old.exists():
             os.replace(old, out)
         raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _remove(folder: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from .block_files import ENTRIES, SOLUTION, Block, array_path, records
 from .block_learning import read_lesson
 from .certificates import certify
-from .checkpoints import publish, publish_json, read_array
+from .checkpoints import MARKS, publish, publish_json, read_array
 from .completion import Completion
 from .files._kinds import memory_size
 from .intervals import calibrate
@@ -248,4 +248,4 @@ def holds_only_blocks(folder: Path) -> bool:
     arrays = {f"{name}.npy" for name in facts["space"]["sha256"]}
     blocks = {array_path(folder, k, name) for k in range(len(facts["blocks"])) for name in (*ENTRIES, *SOLUTION)}
     there = set((folder / "blocks").iterdir()) if (folder / "blocks").is_dir() else set()
-    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *arrays}
+    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *arrays, *MARKS}
