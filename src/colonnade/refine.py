@@ -29,6 +29,7 @@ _FOLDS = 3
 _HIDDEN_SHARE = 0.2
 _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
 _TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
+_UNSURE_COLUMNS = 400  # over which the uncertainty of the coefficients is averaged
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _BLOCK_CELLS = 4_000_000
@@ -168,7 +169,7 @@ def _mean_uncertainty(space: ColumnSpace, noise: float, o: Observations, taught)
     d, k = o.full_columns.size, partial.size
     total = d * np.diag(v * noise / (v + noise))
     if k:
-        asked = o.take(_evenly(partial, _TAUGHT_COLUMNS))
+        asked = o.take(_evenly(partial, _UNSURE_COLUMNS))
         root = np.sqrt(v)
         total += k * root[:, None] * (np.eye(r) - _explained(space, noise, asked) / asked.shape[1]) * root
     return total / (d + k)
