@@ -26,6 +26,7 @@ ORDER = [
     ["estimators", "estimates", "cluster_tasks"],
     ["cluster_runs"],
     ["acquisition", "demo", "methods", "experiments", "leaderboard", "report", "dask"],
+    ["comparison"],
     ["commands"],
     ["cli"],
     ["__init__"],

@@ -14,6 +14,7 @@ _MODULE_OF = {
     "Status": "solve",
     "acquire": "acquisition",
     "algorithm1": "completion",
+    "compare": "comparison",
     "complete": "completion",
     "complete_triples": "blocks",
     "fit_column_space": "column_space",

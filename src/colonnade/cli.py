@@ -13,6 +13,7 @@ from . import __version__
 COMMANDS = {
     "complete": "Fill the gaps of a file.",
     "inspect": "Say what is known of a file, whether it can be completed, and what would help.",
+    "compare": "Hide some known entries, let several methods predict them, and say which one to use.",
     "plan": "Say how much to measure, or which rows.",
     "report": "Write a result as one HTML page: what was filled, and how far to trust it.",
     "harness": "Evaluate a model on a fraction of a benchmark of lm-evaluation-harness.",

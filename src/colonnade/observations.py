@@ -238,6 +238,12 @@ class Observations:
         names = {"row_names": self.column_names, "column_names": self.row_names}
         return Observations((n, m), indptr, columns, self.values[order], weights, full, **names)
 
+    def to_dense(self) -> np.ndarray:
+        """The whole matrix, shape (m, n), NaN where nothing is known; as other imputers take it."""
+        M = np.full(self.shape, np.nan, self.values.dtype)
+        M[self.rows, np.repeat(np.arange(self.shape[1]), self.n_observed)] = self.values
+        return M
+
     def full_matrix(self) -> np.ndarray:
         """The full columns as they were observed, shape (m, d), Fortran order."""
         m = self.shape[0]

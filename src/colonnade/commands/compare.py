@@ -1,0 +1,81 @@
+"""`colonnade compare`: methods side by side on your own data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ._options import input_options, progress, read_input
+
+_KINDS = ".png", ".svg", ".pdf"
+
+
+@click.command()
+@input_options
+@click.option("--methods", metavar="A,B,...", help="Names of methods, separated by commas; all that apply by default.")
+@click.option(
+    "--holdout",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.1,
+    show_default=True,
+    help="Share of the entries of every partial column that is hidden.",
+)
+@click.option("--rank", type=click.IntRange(1), default=None, help="The most directions; chosen by default.")
+@click.option("--full-columns", type=click.IntRange(1), default=None, help="Of a file without gaps: columns to show.")
+@click.option("--entries", type=click.IntRange(1), default=None, help="Of a file without gaps: entries of each other.")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the errors to this PNG, SVG or PDF file."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For what is hidden.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--force", is_flag=True, help="Replace the picture if it exists.")
+def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, as_json, force, **options) -> None:
+    """Hide some known entries of a file, let several methods predict them, and say which one to use.
+
+    Example: colonnade compare table.csv --plot errors.png
+
+    INPUT is what `colonnade complete` takes. Quick methods are complete, algorithm1, row_means and tall_project. Those
+    that iterate over all entries are slow, minutes for millions of them: als, soft_impute, optspace, svt.
+
+    Of a file without gaps, --full-columns and --entries say how much the methods may read of it, and these choose what
+    they read: acquire, nystrom, nystrom_r, cur_plus, adaptive_completion, lifelong_completion, active_columns,
+    entrywise_subsampling; and, only if named, norm_sampling and adaptive_column_sampling, which read all of it.
+
+    Ctrl-C ends it with the methods that have finished.
+    """
+    from ..comparison import compare
+
+    if plot is not None:
+        _check_picture(plot, force)
+    with progress("reading"):
+        data = read_input(inputs, options)
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    numbers = {"rank": rank, "n_full_columns": full_columns, "n_entries": entries, "random_state": seed}
+    with progress("comparing") as report:
+        comparison = compare(data, names, holdout=holdout, progress=report, **numbers)
+    if plot is not None and comparison.finished:
+        _write_picture(comparison, plot, force)
+    click.echo(json.dumps(comparison.to_dict(), allow_nan=False) if as_json else str(comparison))
+    if comparison.interrupted:
+        sys.exit(130)
+
+
+def _check_picture(path: Path, force: bool) -> None:
+    """Say before any work is done that the picture cannot be written."""
+    from .._writing import refuse_existing
+
+    if path.suffix.lower() not in _KINDS:
+        raise click.UsageError(f"--plot must end in {', '.join(_KINDS)}; got {path.name}")
+    if path.exists() and not force:
+        raise click.UsageError(f"{path} exists; choose another name with --plot, or replace it with --force")
+    refuse_existing(path, force)
+
+
+def _write_picture(comparison, path: Path, force: bool) -> None:
+    from .._writing import new_file
+
+    with new_file(path, force=force) as working:
+        comparison.plot().figure.savefig(working, format=path.suffix[1:].lower(), dpi=150)
