@@ -15,9 +15,9 @@ import numpy as np
 
 import colonnade as co
 from benchmarks.coverage import LEVELS, Coverage, coverage_of
+from benchmarks.imputers import PRIOR, RIVALS
 from benchmarks.machine import facts
 from benchmarks.real_data import Problem, problems, read_sets
-from benchmarks.rivals import PRIOR, RIVALS
 
 OURS = "complete"
 ELAPSED, PROCESSOR = 0, 1

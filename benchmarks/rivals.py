@@ -1,156 +1,180 @@
-"""What else people fill a matrix with; each fits a matrix with NaN, given a seed and its settings.
+"""All methods on the same problems with the same number of entries: error and time side by side.
 
-Settings are tuned as a careful user would: a tenth of the entries of the partial columns is hidden, and the settings
-that predict these best are taken. Whether the columns are the samples of an imputer, or the rows, is a setting too.
+The error is |U Z - C|_F / |C|_F, with C the exact low-rank part; where a column is left open, zero is counted. Seconds
+include what a method reads and all that it tries in order to choose its settings; "processor" adds up all threads, and
+depends less on what else the machine does. Methods that work on what is known get one draw of Algorithm 1: some full
+columns, and some entries of each other. The others choose what they read, within as many entries; norm sampling and
+adaptive column sampling read everything and are the yardstick. All are told the true rank that ask for one, and the
+noise likewise; "auto" are those that find them by themselves.
 """
 
 from __future__ import annotations
 
+import argparse
+import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib.util import find_spec
-from itertools import product
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
-from benchmarks.full_columns import algorithm1_centred, gaussian_prior
+import colonnade as co
+from benchmarks.machine import facts
+from benchmarks.rival_problems import Problem, problems
+from colonnade import methods
 
-_HELD_OUT = 0.1
-_NEAREST = 30  # features that IterativeImputer regresses on
-_REGRESSIONS = 2_000  # that it may do in all: its rounds are cut so that it stays below
-_NEIGHBOURS = 3, 5, 10, 20
-_FACTORS = 4, 8, 16, 32
-_PENALTIES = 10.0 ** np.arange(-4.5, -0.4, 0.5)  # of standardised numbers, times the entries of a row or column
-
-
-@dataclass(frozen=True)
-class Rival:
-    """A way to fill a matrix.
-
-    Attributes
-    ----------
-    fit : function of (known, seed, *settings)
-        Gives the filled matrix.
-    grid : tuple of tuples
-        The settings that are tried; an empty one needs no tuning.
-    package : str
-        Without which it cannot run.
-    remark : str
-        What a reader of its figures should know.
-    """
-
-    fit: Callable
-    grid: tuple = ((),)
-    package: str = "sklearn"
-    remark: str = ""
-
-    @property
-    def is_here(self) -> bool:
-        return find_spec(self.package) is not None
-
-    @property
-    def is_tuned(self) -> bool:
-        return len(self.grid) > 1
-
-    def tune(self, known, seed: int) -> tuple:
-        """The settings that predict held-out entries of partial columns best."""
-        if not self.is_tuned:
-            return self.grid[0]
-        rng = np.random.default_rng(seed)
-        held = ~np.isnan(known) & np.isnan(known).any(axis=0) & (rng.random(known.shape) < _HELD_OUT)
-        rest = np.where(held, np.nan, known)
-        errors = [np.linalg.norm((self.fit(rest, seed, *settings) - known)[held]) for settings in self.grid]
-        return self.grid[int(np.nanargmin(errors))]
+DENSE_CELLS = 1_500_000  # up to which the dense loop is run: every step of it is a full SVD
+CMFREC_SWEEPS = 30  # its 10 are too few here
+CMFREC_PENALTIES = 10.0 ** np.arange(-2.5, 1.1, 0.5)  # of standardised numbers
 
 
-def mean_and_offset(known, seed) -> np.ndarray:
-    """Mean of the full columns in each row, moved by each column's mean distance from it."""
-    center = known[:, ~np.isnan(known).any(axis=0)].mean(axis=1, keepdims=True)
-    return _kept(known, center + np.nanmean(known - center, axis=0))
+def product(completion: co.Completion) -> np.ndarray:
+    center = 0 if completion.center is None else completion.center[:, None]
+    return completion.basis @ completion.coefficients + center
 
 
-def knn(known, seed, k, by_columns) -> np.ndarray:
-    from sklearn.impute import KNNImputer
+def on_known(method: Callable, **settings) -> Callable:
+    """A method that takes what is known."""
 
-    return _impute(KNNImputer(n_neighbors=k, keep_empty_features=True), known, by_columns)
+    def run(p: Problem):
+        answer = method(p.observations, **{key: of(p) for key, of in settings.items()})
+        return lambda: product(answer), p.budget, answer.choices.get("iteration", "")
 
-
-def iterative(known, seed, by_columns) -> np.ndarray:
-    """IterativeImputer with BayesianRidge, its own default, on the nearest features, for a limited number of rounds."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-    from sklearn.impute import IterativeImputer
-
-    gaps = np.isnan(known).any(axis=1 if by_columns else 0)
-    imputer = IterativeImputer(
-        max_iter=int(np.clip(_REGRESSIONS // gaps.sum(), 1, 10)),
-        n_nearest_features=min(_NEAREST, gaps.size - 1),
-        random_state=seed,
-        keep_empty_features=True,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return _impute(imputer, known, by_columns)
+    return run
 
 
-def soft_impute(known, seed) -> np.ndarray:
-    from colonnade.methods import soft_impute
+def on_source(method: Callable, **settings) -> Callable:
+    """A method that chooses what it reads."""
 
-    return soft_impute(known, random_state=seed).to_dense()
+    def run(p: Problem):
+        source = co.Source(p.M)
+        answer = method(source, random_state=0, **{key: of(p) for key, of in settings.items()})
+        return lambda: product(answer), source.entries_read, ""
+
+    return run
 
 
-def cmfrec(known, seed, k, penalty) -> np.ndarray:
-    """Alternating least squares with a bias for every row and column."""
+def cmfrec(p: Problem):
+    """cmfrec's ALS without side information, biases or centering; its penalty by a tenth of the partial entries."""
     from cmfrec import CMF
 
-    scale = np.nanstd(known)
-    rows, columns = np.nonzero(~np.isnan(known))
-    entries = sparse.coo_matrix((known[rows, columns] / scale, (rows, columns)), shape=known.shape)
-    model = CMF(
-        k=min(k, min(known.shape) - 1),
-        lambda_=penalty,
-        scale_lam=True,
-        use_cg=False,
-        niter=20,
-        random_state=seed,
-        precompute_for_predictions=False,
-        verbose=False,
-    ).fit(entries)
-    predicted = model.A_ @ model.B_.T + model.user_bias_[:, None] + model.item_bias_ + model.glob_mean_
-    return _kept(known, scale * predicted)
+    o, columns = p.observations, p.column_of_entry
+    values = o.values / o.values.std()
+    hidden = (np.random.default_rng(0).random(columns.size) < 0.1) & ~np.isin(columns, o.full_columns)
+
+    def fit(kept, penalty):
+        S = sparse.coo_matrix((values[kept], (o.rows[kept], columns[kept])), shape=o.shape)
+        plain = {"user_bias": False, "item_bias": False, "center": False, "verbose": False, "random_state": 0}
+        return CMF(k=p.rank, lambda_=penalty, niter=CMFREC_SWEEPS, **plain).fit(S)
+
+    def off(penalty):
+        model = fit(~hidden, penalty)
+        return np.linalg.norm((model.A_[o.rows[hidden]] * model.B_[columns[hidden]]).sum(axis=1) - values[hidden])
+
+    best = min(CMFREC_PENALTIES, key=off)
+    model = fit(np.ones(columns.size, bool), best)
+    return lambda: o.values.std() * (model.A_ @ model.B_.T), p.budget, f"penalty {best:.2g}"
 
 
-def _impute(imputer, known, by_columns) -> np.ndarray:
-    with threadpool_limits(1, user_api="blas"):  # small problems: threads would only wait for each other
-        return imputer.fit_transform(known.T).T if by_columns else imputer.fit_transform(known)
+def dense_loop(p: Problem, steps=100, tol=1e-3):
+    """SoftImpute the way of fancyimpute, with its defaults: dense, shrunk by 1/50 of the largest singular value."""
+    o, columns = p.observations, p.column_of_entry
+    X = np.zeros(o.shape)
+    X[o.rows, columns] = o.values
+    by = np.linalg.norm(X, 2) / 50
+    missing = np.ones(o.shape, bool)
+    missing[o.rows, columns] = False
+    for step in range(1, steps + 1):
+        U, sizes, Vt = np.linalg.svd(X, full_matrices=False)
+        shrunk = np.maximum(sizes - by, 0)
+        new = (U * shrunk) @ Vt
+        moved = np.linalg.norm(new[missing] - X[missing]) / max(np.linalg.norm(X[missing]), 1e-300)
+        X[missing] = new[missing]
+        if step > 1 and moved < tol:
+            break
+    return lambda: X, p.budget, f"{step} steps"
 
 
-def _kept(known, predicted) -> np.ndarray:
-    return np.where(np.isnan(known), predicted, known)
-
-
-PRIOR = "prior"  # the yardstick that complete(M) is held against
-
-RIVALS = {
-    PRIOR: Rival(gaussian_prior, remark="Gaussian prior from the full columns, noise cross-validated on them"),
-    "Alg1": Rival(algorithm1_centred, remark="the paper's least squares, centred, rank cross-validated"),
-    "mean+off": Rival(mean_and_offset, remark="row mean of the full columns plus an offset for each column"),
-    "KNN": Rival(knn, tuple(product(_NEIGHBOURS, (True, False))), remark="KNNImputer"),
-    "Iterative": Rival(
-        iterative,
-        tuple(product((True, False))),
-        remark=f"IterativeImputer on the {_NEAREST} nearest features, rounds cut at {_REGRESSIONS:,} regressions",
+DRAWS = {"n_full_columns": lambda p: p.d, "n_entries": lambda p: p.s}
+RANK = {"rank": lambda p: p.rank}
+SEED = {"random_state": lambda p: 0}
+METHODS = {
+    "complete (auto)": on_known(co.complete),
+    "algorithm1": on_source(co.algorithm1, **RANK, **DRAWS),
+    "als (auto)": on_known(methods.als, **SEED),
+    "als, rank given": on_known(methods.als, **SEED, **RANK),
+    "optspace (auto)": on_known(methods.optspace, **SEED),
+    "optspace, rank given": on_known(methods.optspace, **SEED, **RANK),
+    "soft_impute (auto)": on_known(methods.soft_impute, **SEED),
+    "svt": on_known(methods.svt, **SEED, noise_std=lambda p: p.noise_std),
+    "tall_project": on_known(methods.tall_project, **SEED, **RANK),
+    "nystrom": on_source(methods.nystrom, **RANK, n_columns=lambda p: p.d, n_rows=lambda p: p.s),
+    "cur_plus": on_source(
+        methods.cur_plus,
+        **RANK,
+        n_columns=lambda p: p.d,
+        n_rows=lambda p: p.s // 2,
+        n_entries=lambda p: p.M.shape[1] * p.s // 2,
     ),
-    "SoftImpute": Rival(
-        soft_impute, package="colonnade.methods.soft_impute", remark="colonnade.methods, penalty by held-out entries"
+    "adaptive_completion": on_source(
+        methods.adaptive_completion,
+        n_entries=lambda p: p.s,
+        tolerance=lambda p: min(1.5 * p.noise_share, 0.9) or None,
     ),
-    "cmfrec": Rival(
-        cmfrec,
-        tuple(product(_FACTORS, _PENALTIES)),
-        "cmfrec",
-        "ALS with biases, factors and penalty by held-out entries",
+    "lifelong_completion": on_source(
+        methods.lifelong_completion, n_entries=lambda p: p.s, noise_bound=lambda p: min(p.noise_share, 0.9)
     ),
+    "active_columns, norm": on_source(methods.active_columns, by=lambda p: "norm", **RANK, **DRAWS),
+    "active_columns, leverage": on_source(methods.active_columns, by=lambda p: "leverage", **RANK, **DRAWS),
+    "active_columns, residual": on_source(methods.active_columns, by=lambda p: "residual", **RANK, **DRAWS),
+    "entrywise_subsampling": on_source(methods.entrywise_subsampling, **RANK, share=lambda p: p.budget / p.M.size),
+    "norm_sampling": on_source(methods.norm_sampling, **RANK, n_full_columns=lambda p: p.d),
+    "adaptive_column_sampling": on_source(methods.adaptive_column_sampling, **RANK, n_full_columns=lambda p: p.d),
+    "cmfrec, tuned": cmfrec,
+    "dense SoftImpute loop": dense_loop,
 }
+
+
+def measure(p: Problem, run: Callable) -> str:
+    """A line of the table."""
+    nothing = f"{'-':>8} {'-':>9}   {'-':>9}   {'-':>9}   "
+    if run is dense_loop and p.M.size > DENSE_CELLS:
+        return nothing + "a dense SVD in every step: not at this size"
+    elapsed, processor = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the remark says it
+        try:
+            filled, n_read, remark = run(p)
+        except ImportError:
+            return nothing + "not installed"
+    elapsed, processor = time.perf_counter() - elapsed, time.process_time() - processor
+    X = filled()
+    n_open = int(np.isnan(X).any(axis=0).sum())
+    remark += f"{'; ' if remark else ''}{n_open:,} columns left open" if n_open else ""
+    return f"{p.error(X):8.1e} {elapsed:9.2f} s {processor:9.2f} s {n_read / p.M.size:9.1%}     {remark}"
+
+
+def main(arguments) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks rivals", description=__doc__)
+    parser.add_argument("--size", type=int, default=600, help="rows and columns")
+    parser.add_argument("--rank", type=int, default=5)
+    parser.add_argument("--full", type=int, help="full columns, four times the rank unless told")
+    parser.add_argument("--entries", type=int, help="entries of each other column, eight times the rank unless told")
+    parser.add_argument("--methods", default="", help="only those whose name has this in it")
+    parser.add_argument("--problems", default="", help="only those whose name has this in it")
+    options = parser.parse_args(arguments)
+    d, s = options.full or 4 * options.rank, options.entries or 8 * options.rank
+    chosen = {name: run for name, run in METHODS.items() if options.methods in name}
+    print(facts())
+    warm = next(problems(60, 2, 8, 20))  # compiles what there is to compile
+    for run in chosen.values():
+        measure(warm, run)
+    for p in problems(options.size, options.rank, d, s, options.problems):
+        print(
+            f"\n{p.name}: {options.size:,} x {options.size:,}, rank {p.rank}, noise {p.noise_std:.2g}; {d} full columns"
+            f" and {s} entries of each other column drawn, {p.budget / p.M.size:.1%} of the matrix"
+        )
+        print(f"{'':26}{'error':>8} {'time':>9}   {'processor':>9}   {'read':>9}")
+        for name, run in chosen.items():
+            print(f"{name:26}{measure(p, run)}", flush=True)
+    return 0

@@ -36,11 +36,8 @@ def observed(data) -> Observations:
     return o
 
 
-def as_progress(progress):
-    """The function itself, or one that does nothing."""
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be a function of (done, total); got {progress!r}")
-    return progress or (lambda done, total: None)
+def silent(done, total) -> None:
+    """Progress that nobody wants to hear of."""
 
 
 def largest_rank(o: Observations) -> int:
@@ -51,10 +48,10 @@ def largest_rank(o: Observations) -> int:
 
 
 def rank_limit(o: Observations, max_rank: int | None) -> int:
-    """`max_rank`, or the most that is worth while where the rank is found by shrinking; all if they are few."""
+    """`max_rank`; if None, the most that is worth while where the rank is found by shrinking, all if they are few."""
     if max_rank is not None:
         return as_count("max_rank", max_rank, 1, min(o.shape))
-    return max(largest_rank(o), min(*o.shape, _FEW))
+    return min(o.shape) if min(o.shape) <= _FEW else largest_rank(o)
 
 
 class Hidden(NamedTuple):

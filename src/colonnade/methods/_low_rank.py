@@ -94,7 +94,7 @@ def shrink(E, A, B, by: float, V, limit: int, rng, sweeps: int = 1, all_at_once=
     while all_at_once and (F.d > by).all() and F.rank < limit:
         F = top_triples(E, A, B, wider(rng, F.V, min(limit - F.rank, 5 + F.rank // 2)), 2 * sweeps)
     r = min(int((F.d > by).sum()), limit)
-    V = wider(rng, F.V, min(limit - r, 3)) if r == F.rank else F.top(r + max(5, r // 3)).V
+    V = wider(rng, F.V, min(limit - r, 3 + r // 4)) if r == F.rank else F.top(r + max(5, r // 3)).V
     return F.top(r)._replace(d=F.d[:r] - by), V
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from .._arguments import as_count, as_generator, as_real, is_auto
+from .._arguments import as_count, as_generator, as_progress, as_real, is_auto
 from .._threads import one_blas_thread
-from ..column_space import ColumnSpace
 from ..completion import Completion
 from ..observations import Observations
-from ..solve import solve_columns
+from ._alternation import Alternation
 from ._fitting import (
     Hidden,
     answer_of,
-    as_progress,
     chosen_center,
     ending_of,
     hide,
@@ -24,8 +20,9 @@ from ._fitting import (
     ranks_at_drops,
     ranks_to_try,
     row_means,
+    silent,
 )
-from ._low_rank import Entries, Factors, distance, factors_of, leading, nothing, wider
+from ._low_rank import Factors, factors_of, leading, nothing, wider
 from ._scales import unit_of
 
 _SHARES = (*0.25 ** np.arange(1, 9), 0.0)  # penalties that are tried, as shares of the least one that gives X = 0
@@ -88,7 +85,7 @@ def als(
     rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(o.shape))
     penalty = penalty if is_auto(penalty) else as_real("penalty", penalty, 0) / unit
     tol, max_sweeps = as_real("tol", tol, 0, 1, "()"), as_count("max_sweeps", max_sweeps, 1)
-    rng, progress = as_generator(random_state), as_progress(progress)
+    rng, progress = as_generator(random_state), as_progress(progress) or silent
     first = None if start is None else _start_of(start, o.shape, unit)
     rest, hidden = hide(o, rng)
     means = row_means(o) if chosen_center(center, rest, hidden) else None
@@ -104,45 +101,6 @@ def als(
         "iteration": ending_of("als", off <= tol, sweeps, off, tol, "sweeps"),
     }
     return answer_of(o, X, unit, choices, center=means, prior=chosen.penalty > 0)
-
-
-class Alternation:
-    """The entries by columns and by rows, in some unit and less a center."""
-
-    def __init__(self, o: Observations, unit: float, center=None):
-        self.entries, none = Entries(o, unit, center), np.zeros(0, np.int64)
-        self.by_columns = replace(o, values=self.entries.values, full_columns=none, full_scales=None)
-        self.by_rows = replace(self.by_columns.transposed(), full_columns=none)
-
-    def sweep(self, X: Factors, penalty: float) -> Factors:
-        """The rows given V, then the columns given U."""
-        V, d, U = _solved(Factors(X.V, X.d, X.U), self.by_rows, penalty)
-        return _solved(Factors(U, d, V), self.by_columns, penalty)
-
-    def run(self, X: Factors, penalty: float, tol: float, max_sweeps: int, progress) -> tuple[Factors, int, float]:
-        """The end of the sweeps, how many there were, and how far the last one moved X, of its norm."""
-        off, done = 0.0, 0
-        while X.rank and done < max_sweeps:
-            old, X, done = X, self.sweep(X, penalty), done + 1
-            off = distance(X, old.U * old.d, old.V) / X.norm if X.rank else 0.0
-            progress(done, max_sweeps)
-            if off <= tol:
-                break
-        progress(max_sweeps, max_sweeps)
-        return X, done, off
-
-
-def _solved(X: Factors, o: Observations, penalty: float) -> Factors:
-    """(U_O' W U_O + penalty / d) z = U_O' W x_O for every column, and the decomposition of U Z.
-
-    A column that its entries do not determine counts as zero; directions that have died out are dropped.
-    """
-    alive = X.d > 1e-12 * X.d.max(initial=0)
-    U, d = np.ascontiguousarray(X.U[:, alive]), X.d[alive]
-    empty = np.zeros(d.size)
-    Z, _ = solve_columns(ColumnSpace(U, empty, None, empty, np.nan), o, penalty=penalty / d)
-    P, d, Vt = np.linalg.svd(np.nan_to_num(Z), full_matrices=False)
-    return Factors(U @ P, d, Vt.T)
 
 
 def _start_of(start: Completion, shape, unit) -> Factors:
@@ -191,7 +149,7 @@ class _Choice:
     def _try(self, X: Factors, penalties, tol=_TRIAL[0]) -> None:
         least = np.inf
         for penalty in penalties:
-            X = self.alternation.run(X, penalty, tol, _TRIAL[1], lambda done, total: None)[0]
+            X = self.alternation.run(X, penalty, tol, _TRIAL[1], silent)[0]
             error = self.hidden.error(X, self.unit, self.means)
             if error < _BETTER * self.error:
                 self.X, self.penalty, self.error = X, penalty, error
@@ -207,7 +165,7 @@ class _Choice:
         X = self._widened(self.X, rank)
         for share in _WARM_UP if self.X is None else ():
             held = max(penalty, share * self.top)
-            X = self.alternation.run(X, held, _TRIAL[0], _WARM_SWEEPS, lambda done, total: None)[0]
+            X = self.alternation.run(X, held, _TRIAL[0], _WARM_SWEEPS, silent)[0]
         return self._widened(X, rank)
 
     def _widened(self, X: Factors | None, rank: int) -> Factors:

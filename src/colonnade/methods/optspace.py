@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arguments import as_choice, as_count, as_generator, as_real, is_auto
+from .._arguments import as_choice, as_count, as_generator, as_progress, as_real, is_auto
 from .._threads import one_blas_thread
 from ..completion import Completion
 from ..observations import Observations
 from ._fitting import (
     answer_of,
-    as_progress,
     ending_of,
     hide,
     largest_rank,
     observed,
     ranks_at_drops,
     ranks_to_try,
+    silent,
 )
 from ._low_rank import Entries, Factors, factors_of, leading
 from ._scales import unit_of
@@ -75,7 +75,7 @@ def optspace(
     unit, trim = unit_of(o.values), as_choice("trim", trim, (True, False))
     rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(o.shape))
     tol, max_iter = as_real("tol", tol, 0, 1, "()"), as_count("max_iter", max_iter, 0)
-    rng, progress = as_generator(random_state), as_progress(progress)
+    rng, progress = as_generator(random_state), as_progress(progress) or silent
     with one_blas_thread():
         e = Entries(o, unit)
         first, left_out = _trials(o, unit, trim, rng, progress) if is_auto(rank) else _start(e, rank, trim, rng)
@@ -234,7 +234,7 @@ def _trials(o: Observations, unit: float, trim: bool, rng, progress) -> tuple[Fa
 
 
 def _trial(e: Entries, X: Factors, hidden, unit, tol=_TRIAL[0]) -> tuple[Factors, float]:
-    point = _descend(e, _point(e, X), tol, _TRIAL[1], lambda done, total: None)[0]
+    point = _descend(e, _point(e, X), tol, _TRIAL[1], silent)[0]
     X = factors_of(point.X @ point.S, point.Y)
     return X, hidden.error(X, unit)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arguments import as_count, as_generator, as_real
+from .._arguments import as_count, as_generator, as_progress, as_real
 from .._threads import one_blas_thread
 from ..completion import Completion
-from ._fitting import answer_of, as_progress, ending_of, observed, rank_limit
+from ._fitting import answer_of, ending_of, observed, rank_limit, silent
 from ._low_rank import Entries, Factors, leading, nothing, shrink
 from ._scales import unit_of
 
@@ -47,7 +47,8 @@ def svt(
     noise_std : float
         Of the entries; the iteration also stops when the residuals are no larger than this in root mean square.
     max_rank : int, optional
-        The most directions; unless told, as many as have no more numbers than there are entries, but 100 at least.
+        The most directions; unless told, as many as have no more numbers than there are entries, or all if
+        there are 100 at most.
     tol : float
         Stop when ``|P_O(M - X)|_F <= tol |P_O(M)|_F``.
     max_iter : int
@@ -67,7 +68,7 @@ def svt(
     delta = None if delta is None else as_real("delta", delta, 0, ends="()")
     noise, tol = as_real("noise_std", noise_std, 0) / unit, as_real("tol", tol, 0, 1, "()")
     max_iter, limit = as_count("max_iter", max_iter, 1), rank_limit(o, max_rank)
-    rng, progress = as_generator(random_state), as_progress(progress)
+    rng, progress = as_generator(random_state), as_progress(progress) or silent
     with one_blas_thread():
         e = Entries(o, unit)
         enough = max(tol, noise * np.sqrt(e.values.size) / (np.linalg.norm(e.values) or 1))

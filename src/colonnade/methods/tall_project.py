@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
-from .._arguments import as_choice, as_count, as_generator, is_auto
+from .._arguments import as_choice, as_count, as_generator, as_progress, is_auto
 from .._threads import one_blas_thread
 from ..column_space import ColumnSpace, fit_column_space
 from ..completion import Completion, no_full_column
 from ..observations import Observations
 from ..solve import solve_columns
-from ._fitting import as_progress, observed
+from ._fitting import observed, silent
 from ._low_rank import Entries
 from ._scales import unit_of
 
@@ -61,7 +61,7 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m - 1, d), f", the smaller of {m:,} rows less one and {d:,} full columns")
     reestimate = as_choice("reestimate", reestimate, (True, False))
-    rng, progress = as_generator(random_state), as_progress(progress)
+    rng, progress = as_generator(random_state), as_progress(progress) or silent
     unit = unit_of(o.values)
     small = replace(o, values=o.values / o.values.dtype.type(unit))
     F, sizes, how = _factors_of_full(small, rank)
