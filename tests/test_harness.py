@@ -1,5 +1,6 @@
 """Logs of lm-evaluation-harness in, the file for its --samples out."""
 
+import csv
 import json
 import signal
 import sys
@@ -156,3 +157,41 @@ def test_the_whole_way_by_commands(tmp_path, run):
     assert code == 0 and f"'new': 20 of 60 questions; score {new['score']:.4f}" in out
     assert run("harness", "score", table, "--metric", "acc")[0] == 2
     assert run("harness", "score", tmp_path / "absent")[0] != 0
+
+
+def write_answers(path, M):
+    """Questions q0, q1, ... as rows and models m0, m1, ... as columns; a gap is empty."""
+    lines = [",".join(["question", *(f"m{j}" for j in range(M.shape[1]))])]
+    lines += [",".join([f"q{i}", *("" if np.isnan(x) else str(x) for x in row)]) for i, row in enumerate(M)]
+    path.write_text("\n".join(lines))
+
+
+def test_the_same_way_with_a_table(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    M = (rng.random((60, 14)) < 0.2 + 0.6 * rng.random(14)).astype(float)
+    write_answers(tmp_path / "known.csv", M[:, :12])
+    code, out, _ = run("plan", "--select-rows", 20, "--for-mean", "known.csv")
+    rows = [int(name[1:]) for name in out.split()]
+    assert code == 0 and rows == co.leaderboard.select_questions(M[:, :12], 20).tolist()
+    assert run("plan", "--for-mean", "known.csv")[0] == 2
+    asked = M.copy()
+    asked[:, 12:] = np.nan
+    asked[rows, 12:] = M[rows, 12:]
+    write_answers(tmp_path / "asked.csv", asked)
+    code, out, err = run("complete", "asked.csv", "--scores", "scores.csv")
+    assert code == 0 and "among 12 known columns" in out and "asked-filled.csv, scores.csv" in out, err
+    expected = co.leaderboard.scores(asked)
+    written = list(csv.DictReader((tmp_path / "scores.csv").read_text().splitlines()))
+    assert [row["column"] for row in written] == [f"m{j}" for j in range(14)]
+    for field in expected.dtype.names:
+        np.testing.assert_allclose([float(row[field]) for row in written], expected[field], rtol=1e-12)
+
+
+def test_scores_that_cannot_be_written(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_answers(tmp_path / "a.csv", np.ones((6, 4)))
+    for more in (["s.npy"], ["a.csv"], ["s.csv", "--engine", "local"], ["absent/s.csv"]):
+        code, out, err = run("complete", "a.csv", "-o", "b.csv", "--scores", *more)
+        assert code in (2, 3, 5) and not out and len(err.strip().splitlines()) == 1
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv"]

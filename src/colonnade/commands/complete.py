@@ -14,7 +14,10 @@ import click
 
 from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run, stages
 from ._options import AutoOr, input_options, progress, read_input
+from ._scores import lines_of
 from .report import check_report
+
+_SHOWN_SCORES = 10
 
 
 @click.command()
@@ -31,6 +34,11 @@ from .report import check_report
     "--entries",
     type=click.Path(path_type=Path),
     help="Write only the entries named in this csv or Parquet file, with the ends of their intervals.",
+)
+@click.option(
+    "--scores",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every column's mean and its rank among the full ones, with intervals, to this csv or Parquet file.",
 )
 @click.option("--rank", type=AutoOr(click.IntRange(1)), default="auto", help="The most directions.")
 @click.option(
@@ -49,7 +57,7 @@ from .report import check_report
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
-    help="Of the intervals that --entries writes.",
+    help="Of the intervals that --entries and --scores write.",
 )
 @block_options
 @click.option(
@@ -60,7 +68,7 @@ from .report import check_report
 @click.option("--strict", is_flag=True, help="End with code 4 if a column could not be filled.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--force", is_flag=True, help="Replace outputs that exist.")
-def command(inputs, outputs, entries, level, report, strict, as_json, force, **options) -> None:
+def command(inputs, outputs, entries, scores, level, report, strict, as_json, force, **options) -> None:
     """Fill the gaps of a file.
 
     Example: colonnade complete table.csv -o filled.csv
@@ -83,22 +91,25 @@ def command(inputs, outputs, entries, level, report, strict, as_json, force, **o
         return
     if report is not None:
         check_report(report, force)
+    if scores is not None:
+        _check_scores(scores, engine, force)
     if engine == "memory":
         outputs, completion, source = _in_memory(inputs, outputs, entries, level, force, options)
         summary = summarise(completion)
     else:
         outputs, completion, source = complete_by_blocks(inputs, outputs, entries, level, force, options)
         summary = summarise(completion, verdicts=False)
+    scored = [] if scores is None else _write_scores(completion.observations, scores, level, force)
     if report is not None:
         _write_report(completion, report, force)
-        outputs = [*outputs, report]
+    outputs = [*outputs, *(path for path in (scores, report) if path is not None)]
     if as_json:
         facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
         click.echo(
             json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False)
         )
     else:
-        for line in [source, *in_words(summary), f"Written: {', '.join(map(str, outputs))}"]:
+        for line in [source, *in_words(summary), *scored, f"Written: {', '.join(map(str, outputs))}"]:
             click.echo(line)
     if strict and summary["n_unfilled_columns"]:
         failure = click.ClickException(not_filled(summary)[0])
@@ -147,6 +158,29 @@ def _write_report(completion, report: Path, force: bool) -> None:
 
     with progress("reporting"):
         write_report(completion, report, command=_command_line(), force=force)
+
+
+def _check_scores(path: Path, engine: str, force: bool) -> None:
+    from .._writing import refuse_existing
+    from ..files import check_scores_path
+
+    if engine != "memory":
+        raise click.UsageError("--scores needs the data in memory; leave it out, or raise --memory-limit")
+    check_scores_path(path)
+    refuse_existing(path, force)
+
+
+def _write_scores(observations, path: Path, level: float, force: bool) -> list[str]:
+    """The first lines of what was written, the partial column with the best score first."""
+    from ..files import write_scores
+    from ..leaderboard import scores
+
+    with progress("scoring"):
+        table = scores(observations, level=level)
+        write_scores(table, observations.column_names, path, force=force)
+    lines = list(lines_of(observations, table, level, "rows", "columns"))
+    more = len(lines) - _SHOWN_SCORES
+    return lines[:_SHOWN_SCORES] + ([f"... and {more:,} more columns in {path}"] if more > 0 else [])
 
 
 def _write(completion, output: Path, asked, level: float, force: bool) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ._options import progress
+from ._scores import lines_of, records_of
 
 
 @click.group()
@@ -115,34 +116,13 @@ def score_command(inputs, tasks, metric, filter, level, chosen, as_json) -> None
     observations = _read(inputs, tasks, metric, filter)
     with progress("completing"):
         table = scores(observations, level=level, chosen="auto" if chosen is None else chosen)
-    names = observations.column_names
-    names = [str(j) for j in range(table.size)] if names is None else names.tolist()
     if as_json:
-        rows = [dict(zip(table.dtype.names, map(_plain, row))) for row in table.tolist()]
-        click.echo(json.dumps([{"model": name, **row} for name, row in zip(names, rows)], allow_nan=False))
+        click.echo(json.dumps(records_of(observations, table), allow_nan=False))
         return
-    click.echo(_in_words(observations))
-    full = set(observations.full_columns.tolist())
-    for j in sorted(set(range(table.size)) - full, key=lambda j: -table.score[j]):
-        click.echo(_line(names[j], table[j], observations.shape[0], len(full), level))
-    if len(full) == table.size:
+    for line in [_in_words(observations), *lines_of(observations, table, level)]:
+        click.echo(line)
+    if observations.full_columns.size == table.size:
         click.echo("Every model answered every question; there is nothing to predict.")
-
-
-def _plain(value):
-    return None if value != value else value
-
-
-def _line(name: str, row, m: int, n_known: int, level: float) -> str:
-    from .._arguments import shown
-
-    if row.score != row.score:
-        return f"{shown(name)}: {row.n_observed:,} of {m:,} questions, which determine no score."
-    return (
-        f"{shown(name)}: {row.n_observed:,} of {m:,} questions; score {row.score:.4f}, {level:.0%} interval"
-        f" {row.low:.4f} to {row.high:.4f}; rank {row.rank} among {n_known:,} known models, {row.rank_low} to"
-        f" {row.rank_high}."
-    )
 
 
 def _in_words(o) -> str:

@@ -23,9 +23,10 @@ from ._options import input_options, progress, read_input
 @click.option("--noise-std", type=float, default=None, help="Standard deviation of the noise in an entry.")
 @click.option("--entries", type=click.IntRange(1), default=None, help="Per column, for which to give the error.")
 @click.option("--select-rows", type=click.IntRange(1), default=None, metavar="K", help="Print the K rows to measure.")
+@click.option("--for-mean", is_flag=True, help="Rows that tell the mean of a new column best, not all its entries.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the simulations.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def command(inputs, select_rows, as_json, seed, **options) -> None:
+def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
     """Say how many columns to measure in full and how many entries of the others, or which rows.
 
     \b
@@ -34,13 +35,17 @@ def command(inputs, select_rows, as_json, seed, **options) -> None:
               colonnade plan --select-rows 40 table.csv
 
     With INPUT, a file as `colonnade complete` takes it or a folder that it wrote, the plan is for further columns like
-    those of the file. --select-rows prints the rows from whose entries every new column is filled best, one a line.
+    those of the file. --select-rows prints the rows from whose entries every new column is filled best, one a line;
+    with --for-mean those from which its mean is told best, such as the score of a model over all questions.
     """
     planned = {name: options.pop(name) for name in ("shape", "rank", "coherence", "delta", "noise_std", "entries")}
     if select_rows is not None:
         _refuse_other_settings(planned, inputs)
-        _print_rows(_completion(inputs, options), select_rows, as_json)
+        completion = _completion(inputs, options)
+        _print_rows(completion, _selected(completion, select_rows, for_mean), as_json)
         return
+    if for_mean:
+        raise click.UsageError("--for-mean goes with --select-rows K")
     if not inputs:
         if planned["shape"] is None or planned["rank"] is None:
             raise click.UsageError("give --shape ROWS COLUMNS and --rank, or a file to learn them from")
@@ -113,11 +118,16 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _print_rows(completion, k: int, as_json: bool) -> None:
-    from .._arguments import shown
+def _selected(completion, k: int, for_mean: bool) -> list[int]:
+    from ..leaderboard import select_questions
     from ..row_selection import select_rows
 
-    rows = select_rows(completion, k).tolist()
+    return (select_questions(completion.observations, k) if for_mean else select_rows(completion, k)).tolist()
+
+
+def _print_rows(completion, rows: list[int], as_json: bool) -> None:
+    from .._arguments import shown
+
     names = completion.row_names
     if as_json:
         chosen = None if names is None else [str(names[i]) for i in rows]

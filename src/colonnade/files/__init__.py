@@ -5,12 +5,14 @@ from ._entries import Asked, read_asked, write_entries
 from ._kinds import SUFFIXES, FileForm, is_zarr
 from ._observed import write_observed
 from ._read import read
+from ._scores import check_scores_path, write_scores
 from ._write import write
 
 __all__ = [
     "SUFFIXES",
     "Asked",
     "FileForm",
+    "check_scores_path",
     "checked_headers",
     "is_zarr",
     "read",
@@ -18,4 +20,5 @@ __all__ = [
     "write",
     "write_entries",
     "write_observed",
+    "write_scores",
 ]

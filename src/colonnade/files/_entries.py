@@ -9,9 +9,9 @@ import numpy as np
 
 from .._arguments import shown
 from .._writing import new_file
-from ._csv import guarded, plain
-from ._kinds import FileForm, kind_of, kind_of_name, needed_module
-from ._tables import write_text
+from ._csv import plain
+from ._kinds import FileForm, kind_of, kind_of_name
+from ._tables import each_name, write_labelled
 from ._triples import as_labels, read_fields, whole_if_all_are
 
 
@@ -78,7 +78,7 @@ def write_entries(completion, wanted, path, *, level: float = 0.9, force: bool =
     value = completion.entries(asked.rows, asked.columns)
     low, high = completion.interval(asked.rows, asked.columns, level)
     with new_file(path, force=force) as working:
-        _write(asked.labels, [value, low, high], [*asked.fields, "value", "low", "high"], path, working)
+        write_labelled(asked.labels, [value, low, high], [*asked.fields, "value", "low", "high"], path, working)
 
 
 def _fields(form, row, column) -> tuple[str, str]:
@@ -94,7 +94,7 @@ def _labels(column, field: str, kind: str):
     labels = as_labels(column, field, kind)
     if kind != "csv":
         return labels
-    return _each(whole_if_all_are([labels], field)[0], lambda text: plain([text])[0])
+    return each_name(whole_if_all_are([labels], field)[0], lambda text: plain([text])[0])
 
 
 def _places(o, labels, fields) -> tuple[np.ndarray, np.ndarray]:
@@ -132,25 +132,3 @@ def _refuse(wrong, labels, field: str, why: str) -> None:
         first = labels[int(np.argmax(wrong))].as_py()
         count = int(wrong.sum())
         raise ValueError(f"{count:,} labels of the column {shown(field)} are {why}, the first is {shown(first)}")
-
-
-def _write(labels, numbers, titles, path: Path, working: Path) -> None:
-    pyarrow = needed_module("pyarrow", "cli")
-    from pyarrow import parquet
-
-    numbers = [pyarrow.array(x, from_pandas=True) for x in numbers]
-    if kind_of_name(path) == "parquet":
-        parquet.write_table(pyarrow.table([*labels, *numbers], names=titles), working, write_page_checksum=True)
-    else:
-        labels = [_each(part, guarded) for part in labels]
-        table = pyarrow.table([*labels, *numbers], names=[str(k) for k in range(5)])
-        write_text(table, titles, "\t" if path.suffix.lower() in (".tsv", ".tab") else ",", working)
-
-
-def _each(labels, change):
-    """Names changed one by one; whole numbers stay."""
-    import pyarrow
-
-    if pyarrow.types.is_integer(labels.type):
-        return labels
-    return pyarrow.chunked_array([[change(text) for text in labels.to_pylist()]], pyarrow.large_string())

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..frames import table_of
 from ._csv import guarded
-from ._kinds import FileForm, blocks_of, needed_module
+from ._kinds import FileForm, blocks_of, kind_of_name, needed_module
 from ._parquet import pandas_metadata
 
 
@@ -117,3 +117,26 @@ def _triples_of(block, first: int, labels, transposed: bool, schema):
     values = block[rows, columns]
     places = (columns + first, rows) if transposed else (rows, columns + first)
     return pyarrow.Table.from_arrays([*(label.take(at) for label, at in zip(labels, places)), values], schema=schema)
+
+
+def write_labelled(labels, numbers, titles, path: Path, working: Path) -> None:
+    """Columns of labels, then of numbers, as the kind of file that `path` names, to `working`; NaN is empty."""
+    pyarrow = needed_module("pyarrow", "cli")
+    from pyarrow import parquet
+
+    numbers = [pyarrow.array(x, from_pandas=True) for x in numbers]
+    if kind_of_name(path) == "parquet":
+        parquet.write_table(pyarrow.table([*labels, *numbers], names=titles), working, write_page_checksum=True)
+    else:
+        labels = [each_name(part, guarded) for part in labels]
+        table = pyarrow.table([*labels, *numbers], names=[str(k) for k in range(len(titles))])
+        write_text(table, titles, "\t" if path.suffix.lower() in (".tsv", ".tab") else ",", working)
+
+
+def each_name(labels, change):
+    """Names changed one by one; whole numbers stay."""
+    import pyarrow
+
+    if pyarrow.types.is_integer(labels.type):
+        return labels
+    return pyarrow.chunked_array([[change(text) for text in labels.to_pylist()]], pyarrow.large_string())
