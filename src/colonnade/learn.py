@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._arguments import as_generator, is_auto
-from ._threads import one_blas_thread
+from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .observations import Observations
 from .solve import solve_columns
@@ -27,6 +27,7 @@ _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tr
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
+_PIECE_CELLS = 200_000  # numbers that a thread has before it at a time
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
 
 
@@ -259,16 +260,28 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     unit = size_of(o)
     x = o.values / unit - (0 if space.center is None else space.center[o.rows] / unit)
     roots = np.ones(x.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
-    with one_blas_thread():  # many small problems: threads would only wait for each other
-        for s in np.unique(o.n_observed[o.n_observed > 0]):
-            at = o.indptr[:-1][o.n_observed == s][:, None] + np.arange(s)
-            w = roots[at]
-            P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None], noise.min() == 0)
-            solved, diagonal = _inverse_parts(P, squares, x[at] * w, noise)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                errors[at] = solved / diagonal / w[:, :, None] * unit
-                deviations[at] = np.sqrt(1 / diagonal) / w[:, :, None]
+
+    def leave_out(at):
+        w = roots[at]
+        P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None], noise.min() == 0)
+        solved, diagonal = _inverse_parts(P, squares, x[at] * w, noise)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            errors[at] = solved / diagonal / w[:, :, None] * unit
+            deviations[at] = np.sqrt(1 / diagonal) / w[:, :, None]
+
+    with one_blas_thread():  # many small problems: BLAS would split each of them
+        in_threads(leave_out, columns_alike(o, max(space.rank, noise.size)))
     return errors, deviations
+
+
+def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
+    """Places of the entries of columns with equally many, shape (k, s) each; k is cut so that k s width is limited."""
+    pieces = []
+    for s in np.unique(o.n_observed[o.n_observed > 0]):
+        starts = o.indptr[:-1][o.n_observed == s]
+        step = max(1, _PIECE_CELLS // int(s * max(1, width)))
+        pieces += [starts[lo : lo + step, None] + np.arange(s) for lo in range(0, starts.size, step)]
+    return pieces
 
 
 def _principal_axes(B, exactly):

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._arguments import is_auto
-from ._threads import one_blas_thread
+from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fix_signs
-from .learn import Lesson, column_losses, leave_one_out, penalty_of, size_of
+from .learn import Lesson, column_losses, columns_alike, leave_one_out, penalty_of, size_of
 from .observations import Observations
 from .solve import Status, solve_columns
 
@@ -32,7 +32,6 @@ _TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
 _UNSURE_COLUMNS = 400  # over which the uncertainty of the coefficients is averaged
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
-_BLOCK_CELLS = 4_000_000
 _WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
 _SMALL, _LARGE = 1e-70, 1e70  # numbers between which products of variances are numbers
 _SURE = 1.0  # standard errors by which sweeps must beat none
@@ -40,12 +39,25 @@ _SURE = 1.0  # standard errors by which sweeps must beat none
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What the hidden entries say of a number of sweeps: the mean square error of every asked column."""
+    """What the hidden entries say of a number of sweeps.
+
+    Attributes
+    ----------
+    by_rows : bool
+    n_sweeps : int
+    losses : array
+        The mean square error of every asked column.
+    typical : float
+        The mean size of the errors.
+    left : list of (ColumnSpace, Observations)
+        Of every fold what the sweeps led to, and what they had seen of the asked columns.
+    """
 
     by_rows: bool
     n_sweeps: int
     losses: np.ndarray
-    optimism: float
+    typical: float
+    left: list
 
     @property
     def error(self) -> float:
@@ -55,6 +67,11 @@ class _Verdict:
         gain = other.losses - self.losses
         spread = gain.std(ddof=1) if gain.size > 1 else 0.0
         return bool(gain.mean() > max(_SURE * spread / np.sqrt(gain.size), 1e-3 * other.losses.mean()))
+
+    def optimism(self, noise: float) -> float:
+        """By how much entries hidden from the sweeps are worse predicted than those left out after they were seen."""
+        seen = np.mean([_seen_errors(space, noise, asked) for space, asked in self.left]) if self.left else 0.0
+        return float(np.clip(self.typical / seen, 1.0, 10.0)) if seen > 0 else 1.0
 
 
 def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng, progress=None) -> tuple[Lesson, float]:
@@ -82,7 +99,7 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng, pro
     if not is_auto(n_sweeps):
         if n_sweeps == 0 or lesson.space.rank == 0:
             return lesson, 1.0
-        verdict = _Verdict(True, n_sweeps, np.zeros(0), 1.0)
+        verdict = _Verdict(True, n_sweeps, np.zeros(0), 0.0, [])
         if _hidable(observations).size:
             verdict = _judge(observations, lesson, rng, [True], [n_sweeps], 1)[-1]
         return _carried_out(observations, lesson, verdict, ", as asked for")
@@ -118,7 +135,9 @@ def _carried_out(o: Observations, lesson: Lesson, verdict: _Verdict, why: str) -
     said = f"{verdict.n_sweeps} sweep{'s' if verdict.n_sweeps > 1 else ''} {what}{why}"
     taught = o if verdict.by_rows else _part(o, _evenly(o.partial_columns, _TAUGHT_COLUMNS))
     *_, space = _sweeps(lesson.space, lesson.noise_variance, taught, verdict.by_rows, verdict.n_sweeps)
-    return replace(lesson, space=space, choices={**lesson.choices, "refine": said}), verdict.optimism
+    return replace(lesson, space=space, choices={**lesson.choices, "refine": said}), verdict.optimism(
+        lesson.noise_variance
+    )
 
 
 def _sweeps(space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_sweeps: int):
@@ -178,18 +197,14 @@ def _mean_uncertainty(space: ColumnSpace, noise: float, o: Observations, taught)
 def _explained(space: ColumnSpace, noise: float, o: Observations) -> np.ndarray:
     """The sum over columns of B' (B B' + t I)^-1 B with B = sqrt(W) U_O sqrt(v), shape (r, r)."""
     F = space.basis.astype(np.float64) * np.sqrt(space.variances)
-    total = np.zeros((space.rank, space.rank))
+    roots = None if o.weights is None else np.sqrt(o.weights.astype(np.float64))
+
+    def part(at):
+        B = F[o.rows[at]]
+        return _explained_by(B if roots is None else B * roots[at][:, :, None], noise)
+
     with one_blas_thread():
-        for s in np.unique(o.n_observed[o.n_observed > 0]):
-            starts = o.indptr[:-1][o.n_observed == s]
-            step = max(1, _BLOCK_CELLS // int(s * space.rank))
-            for lo in range(0, starts.size, step):
-                at = starts[lo : lo + step, None] + np.arange(s)
-                B = F[o.rows[at]]
-                if o.weights is not None:
-                    B = B * np.sqrt(o.weights[at].astype(np.float64))[:, :, None]
-                total += _explained_by(B, noise)
-    return total
+        return sum(in_threads(part, columns_alike(o, space.rank)), np.zeros((space.rank, space.rank)))
 
 
 def _explained_by(B, noise) -> np.ndarray:
@@ -255,10 +270,10 @@ def _judge(o: Observations, lesson: Lesson, rng, kinds, counts, n_folds: int) ->
     for fold in range(n_folds):
         hidden = turns == fold
         visible, asked = o.only(~hidden), np.flatnonzero(hidden)
+        seen = visible.take(columns)
         for kind, n, space in _trials(visible, lesson, kinds, counts):
-            errors = _errors_at(space, lesson.noise_variance, o, visible, columns, asked)
-            seen = _seen_errors(space, lesson.noise_variance, visible.take(columns)) if n else 1.0
-            results.setdefault((kind, n), []).append((asked, errors, seen))
+            errors = _errors_at(space, lesson.noise_variance, o, seen, columns, asked)
+            results.setdefault((kind, n), []).append((asked, errors, (space, seen)))
     return [_verdict_of(kind, n, parts, o) for (kind, n), parts in results.items()]
 
 
@@ -266,9 +281,8 @@ def _verdict_of(kind, n, parts, o: Observations) -> _Verdict:
     at = np.concatenate([asked for asked, _, _ in parts])
     errors = np.concatenate([errors for _, errors, _ in parts]) / size_of(o)
     column = np.searchsorted(o.indptr, at, side="right") - 1
-    typical, seen = np.mean(np.abs(errors)) * size_of(o), np.mean([seen for _, _, seen in parts])
-    optimism = max(1.0, float(typical / seen)) if n and seen > 0 else 1.0
-    return _Verdict(kind, n, column_losses(errors**2, column), min(optimism, 10.0))
+    typical = float(np.mean(np.abs(errors)) * size_of(o))
+    return _Verdict(kind, n, column_losses(errors**2, column), typical, [left for _, _, left in parts])
 
 
 def _trials(visible: Observations, lesson: Lesson, kinds, counts):
@@ -281,9 +295,9 @@ def _trials(visible: Observations, lesson: Lesson, kinds, counts):
                 yield by_rows, n, space
 
 
-def _errors_at(space: ColumnSpace, noise: float, o, visible: Observations, columns, asked) -> np.ndarray:
+def _errors_at(space: ColumnSpace, noise: float, o, seen: Observations, columns, asked) -> np.ndarray:
     """Errors of hidden entries, predicted from the visible ones of their columns; 0 counts where nothing predicts."""
-    Z, status = solve_columns(space, visible.take(columns), penalty=penalty_of(space, noise))
+    Z, status = solve_columns(space, seen, penalty=penalty_of(space, noise))
     place = np.searchsorted(columns, np.searchsorted(o.indptr, asked, side="right") - 1)
     rows = o.rows[asked]
     fitted = np.einsum("kr,kr->k", space.basis[rows].astype(np.float64), Z.T[place].astype(np.float64))
