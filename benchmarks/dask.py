@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 import colonnade as co
-from benchmarks.kernel import problem
 from benchmarks.machine import facts
 
 
@@ -21,13 +20,23 @@ def write_triples(path: Path, m: int, n: int, r: int, s: int, d: int) -> int:
     import pyarrow as pa
     from pyarrow import parquet
 
-    space, o, _ = problem(m, n, r, s, False)
-    full = space.basis @ np.random.default_rng(1).standard_normal((r, d))
-    rows = np.concatenate([o.rows, np.tile(np.arange(m, dtype=np.int32), d)])
-    columns = np.repeat(np.arange(n + d, dtype=np.int32), np.r_[np.full(n, s), np.full(d, m)])
-    values = np.concatenate([o.values, full.T.ravel()])
-    parquet.write_table(pa.table({"row": rows, "column": columns, "value": values}), path)
-    return rows.size
+    rng = np.random.default_rng(0)
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    kinds = {"row": pa.int32(), "column": pa.int32(), "value": pa.float64()}
+    with parquet.ParquetWriter(path, pa.schema(kinds)) as file:
+
+        def write(rows, first: int):
+            """Columns from `first` on; row k of `rows` are those of one column."""
+            columns = np.repeat(np.arange(first, first + rows.shape[0], dtype=np.int32), rows.shape[1])
+            values = np.einsum("ksr,kr->ks", U[rows], rng.standard_normal((rows.shape[0], r)))
+            file.write_table(pa.table(dict(zip(kinds, (rows.ravel(), columns, values.ravel())))))
+
+        for first in range(0, n, 2_000):  # a row of each of s equal parts
+            size = min(2_000, n - first)
+            write((np.arange(s) * (m // s) + rng.integers(0, m // s, (size, s))).astype(np.int32), first)
+        for j in range(n, n + d):
+            write(np.arange(m, dtype=np.int32)[None], j)
+    return n * s + d * m
 
 
 @contextmanager
@@ -79,9 +88,9 @@ def cluster_of(count: int):
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks dask", description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--columns", type=int, default=40_000)
+    parser.add_argument("--columns", type=int, default=200_000)
     parser.add_argument("--rank", type=int, default=50)
-    parser.add_argument("--block-entries", type=int, default=1 << 19)
+    parser.add_argument("--block-entries", type=int, default=1 << 21)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args(arguments)
     m, n, r = options.rows, options.columns, options.rank

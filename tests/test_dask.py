@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -221,32 +222,36 @@ def test_a_block_that_always_kills_its_worker_is_named_and_the_rest_is_finished(
     blocks = tmp_path / "out.partial" / "blocks"
     done = {path.name for path in blocks.glob("*.entries.json")}
     assert done == {f"00000{k}.entries.json" for k in (0, 1, 3, 4)}
-    with pytest.raises(FileExistsError, match="another input"):
+    with pytest.raises(FileExistsError, match="other input"):
         co.dask.complete(given, client, out=tmp_path / "out", resume=True, **FIXED)
     (bullets / "always").unlink()
     assert_same(co.dask.complete(x, client, out=tmp_path / "out", resume=True, **FIXED), local(M, **FIXED))
 
 
-def kills_with_every_worker(client, k, bullets):
-    """Let every worker, also those that are started later, die of block k as long as there are files in a folder."""
+def make_block_hard(client, k, bullets):
+    """Let every worker, also those that are started later, die of block k or wait as long as a folder says so."""
     place = str(bullets)
 
-    class Deadly(distributed.WorkerPlugin):
-        name = "deadly"
+    class Hard(distributed.WorkerPlugin):
+        name = "hard"
 
         def setup(self, worker):
+            import time
+
             from colonnade import cluster_tasks
 
             read_block = cluster_tasks.read_block
 
-            def deadly(where, number, record):
-                if number == k and os.listdir(place):
+            def hard(where, number, record):
+                if number == k and os.path.exists(place + "/always"):
                     os.kill(os.getpid(), signal.SIGKILL)
+                while number == k and os.path.exists(place + "/wait"):
+                    time.sleep(0.05)
                 return read_block(where, number, record)
 
-            cluster_tasks.read_block = deadly
+            cluster_tasks.read_block = hard
 
-    client.register_plugin(Deadly())
+    client.register_plugin(Hard())
 
 
 def test_the_command_line_names_a_block_that_always_kills_its_worker(client, folder, run, bullets, monkeypatch):  # noqa: F811
@@ -258,7 +263,7 @@ def test_the_command_line_names_a_block_that_always_kills_its_worker(client, fol
     assert run("complete", "t.parquet", "-o", "here", "--engine", "local", *settings)[0] == 0
     n_blocks = co.Completion.load("here").n_blocks
     (bullets / "always").touch()
-    kills_with_every_worker(client, 1, bullets)
+    make_block_hard(client, 1, bullets)
     allow(client, 0)
     try:
         code, out, err = run(*there, *settings)
@@ -272,7 +277,32 @@ def test_the_command_line_names_a_block_that_always_kills_its_worker(client, fol
     (bullets / "always").unlink()
     assert run(*there, *settings, "--resume")[0] == 0
     assert contents(folder / "there") == contents(folder / "here")
-    client.unregister_worker_plugin("deadly")
+    client.unregister_worker_plugin("hard")
+
+
+def test_the_command_line_is_interrupted_while_a_block_takes_long(client, folder, run, bullets):  # noqa: F811
+    rng = np.random.default_rng(14)
+    write_triples(folder / "t.parquet", problem(rng), rng)
+    (bullets / "wait").touch()
+    make_block_hard(client, 0, bullets)
+    there = "complete", "t.parquet", "-o", "there", "--scheduler", client.scheduler.address, "--rank", "3"
+    process = subprocess.Popen([sys.executable, "-m", "colonnade", *there], stderr=subprocess.PIPE, text=True)
+    try:
+        while not (folder / "there.partial" / "space.json").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and err.strip() == "" and time.monotonic() - sent < 5
+    assert not (folder / "there").exists()
+    (bullets / "wait").unlink()
+    assert run(*there, "--resume")[0] == 0
+    assert run("complete", "t.parquet", "-o", "here", "--engine", "local", "--rank", "3")[0] == 0
+    assert contents(folder / "there") == contents(folder / "here")
+    client.unregister_worker_plugin("hard")
 
 
 class OneFuture:

@@ -182,17 +182,17 @@ def test_changed_input_and_settings_are_refused(shuffled, tmp_path):
     partial = interrupted(path, tmp_path / "out")
     before = contents(partial)
     for change in ({"rank": 2}, {"center": True}, {"bounds": (0, 1)}, {"duplicates": "mean"}, {"block_entries": 50}):
-        with pytest.raises(FileExistsError, match="begun with another"):
+        with pytest.raises(FileExistsError, match="begun with other"):
             complete_triples(path, tmp_path / "out", resume=True, **{**BLOCKS, **change})
     os.utime(path)
-    with pytest.raises(FileExistsError, match="another input"):
+    with pytest.raises(FileExistsError, match="other input"):
         complete_triples(path, tmp_path / "out", resume=True, **BLOCKS)
     facts = path.stat()
     content = bytearray(path.read_bytes())
     content[1000] ^= 1
     path.write_bytes(content)
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    with pytest.raises(FileExistsError, match="another input"):
+    with pytest.raises(FileExistsError, match="other input"):
         complete_triples(path, tmp_path / "out", resume=True, **BLOCKS)
     assert contents(partial) == before
 
@@ -320,7 +320,7 @@ def larger(tmp_path_factory):
     return path, contents(folder / "out")
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_signals_stop_the_command_and_resume_goes_on(larger, tmp_path, number, code):
     path, expected = larger
     process = command(path, tmp_path / "out")

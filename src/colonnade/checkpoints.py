@@ -236,7 +236,7 @@ def _check_identity(folder: Path, identity: dict) -> None:
     changed = sorted(key for key in {*before, *identity} if before.get(key) != identity.get(key))
     if changed:
         raise RunRefused(
-            f"the unfinished run in {folder} was begun with another {' and another '.join(changed)}: repeat it as it"
+            f"the unfinished run in {folder} was begun with other {' and other '.join(changed)}: repeat it as it"
             " was, or remove that folder and start anew"
         )
 
