@@ -13,7 +13,7 @@ prior (v infinite) that is t r / (s - r), the mean for a random basis.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .._threads import one_blas_thread
 
 _FOLDS = 10
 _STEPS = 200
+_TAUGHT = 0.1  # what an entry of a partial column teaches the refined space, an entry of a full one being 1
 
 
 @dataclass(frozen=True)
@@ -91,19 +92,23 @@ def largest_size(D: int) -> int:
 
 
 def more_columns_pay(A, n_columns: int, left: int) -> bool:
-    """Whether the last of the full columns A were worth their entries, `left` of which may still be read.
+    """Whether a tenth more full columns than those of A would be worth their entries, `left` of which may be read.
 
-    Compared are nearly all of them, and 15 % fewer with the entries of those given to the partial columns.
+    What the space leaves out falls as a + b / d, the numbers from nearly all columns of A and from 15 % fewer. Entries
+    of partial columns teach the space too, if less, when it is refined.
     """
     m, D = A.shape
     many = largest_size(D)
     few = min(many - 1, round(0.85 * many))
-    if few < 1:
+    if few < 1 or n_columns == D:
         return True
     now, before = forecasts(A, [many, few])
-    return now.error(_entries(m, n_columns, left, D, many)) < before.error(_entries(m, n_columns, left, D, few))
+    b = (before.noise - now.noise) / (1 / few - 1 / many)
 
+    def error(d):
+        taught = d + _TAUGHT * (left / m + D - d)
+        noise = max(now.noise + b * (1 / taught - 1 / many), 0.0)
+        return replace(now, noise=noise).error(min(m, (left + (D - d) * m) / (n_columns - d)))
 
-def _entries(m, n, left, D, d) -> float:
-    """s, if only d of D full columns had been read."""
-    return min(m, (left + (D - d) * m) / (n - d))
+    more = min(max(D + 1, 1.1 * D), n_columns - 1, D + left / m)
+    return error(more) < error(D)
