@@ -160,7 +160,7 @@ def _run(task: Task, hidden: Hidden, chosen: dict, progress) -> Comparison:
                 progress(k + 1, len(chosen))
     except KeyboardInterrupt:
         interrupted = True
-        results += [Result(name, remark="not run: interrupted") for name in list(chosen)[len(results) :]]
+        results += [Result(name, remark="interrupted") for name in list(chosen)[len(results) :]]
     results.sort(key=lambda result: np.inf if result.error is None else result.error)
     done = [result for result in results if result.error is not None]
     advice = advise(done, losses, hidden.spread)

@@ -80,7 +80,7 @@ class Comparison:
         (m, n), head = self.shape, ["method", "error", "of spread", "in 90 % interval", "seconds", "entries", ""]
         rows = [head, *(_cells(result, self.spread) for result in self.finished)]
         widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-        lines = [f"{self.n_hidden:,} entries of a {m:,} x {n:,} matrix, predicted by {len(self.finished):,} methods"]
+        lines = [f"Errors at {self.n_hidden:,} hidden entries of a {m:,} x {n:,} matrix:"]
         lines += [_line(row, widths) for row in rows] if self.finished else []
         lines += [f"{label(r.method)}: {r.remark}" for r in self.results if r.remark]
         lines += ["Interrupted: only these methods had finished."] if self.interrupted else []
