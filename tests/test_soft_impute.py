@@ -85,6 +85,14 @@ def test_hidden_entries_choose_a_penalty_near_the_best(rng):
     assert error() < 1.15 * best
 
 
+def test_where_the_limit_binds_it_is_als(rng):
+    known = problem(rng, 60, 50, noise=0.5, s=25)
+    settings = {"penalty": 1.0, "center": False, "random_state": 0}
+    limited = soft_impute(known, max_rank=3, tol=1e-13, max_iter=5_000, **settings)
+    other = als(known, rank=3, tol=1e-9, max_sweeps=5_000, **settings)
+    np.testing.assert_allclose(product(limited), product(other), atol=1e-4)
+
+
 def test_rank_limit_is_said(rng):
     known = problem(rng, 40, 40)
     limited = soft_impute(known, penalty=0.05, center=False, max_rank=3, max_iter=10_000, random_state=0)

@@ -67,7 +67,8 @@ def active_columns(
     -----
     The paper draws the s rows of a column by a coin for each entry; here they are a set of s different rows, so that no
     column has none. Its algorithms choose columns; "leverage" says nothing of the coefficients of the others, which
-    here come from the rows that were read for the leverages.
+    here come from the rows that were read for the leverages. "residual" projects all columns anew for every full
+    column that it draws: of the order of n s d^3 operations in all.
 
     References
     ----------

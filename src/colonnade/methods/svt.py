@@ -31,7 +31,8 @@ def svt(
     """Complete a matrix by singular value thresholding: Y += delta P_O(M - X), X = shrink_tau(Y).
 
     It solves min tau |X|_* + |X|_F^2 / 2 subject to X = M on the observed entries, and is meant for exact data: entries
-    are met, noise and all. Weights are not used. Y is zero outside O, so nothing of size m x n is formed.
+    are met, noise and all; stopped before that by `noise_std`, X is still too small. Weights are not used. Y is zero
+    outside O, so nothing of size m x n is formed.
 
     Parameters
     ----------
