@@ -114,7 +114,7 @@ def _task_of_source(source: Source, n_full_columns, n_entries, seed: int) -> Tas
             "n_full_columns and n_entries (--full-columns and --entries) are needed together: they say how many"
             " entries of a source the methods may read"
         )
-    (m, n) = source.shape
+    m, n = source.shape
     d, s = as_count("n_full_columns", n_full_columns, 1, n), as_count("n_entries", n_entries, 1, m)
     drawn = observe(source, n_full_columns=d, n_entries=s, random_state=seed)
     return Task(drawn, None, seed, source=source, n_full_columns=d, n_entries=s)
