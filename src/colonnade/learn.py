@@ -26,6 +26,7 @@ _FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked in
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
+_DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _PIECE_CELLS = 200_000  # numbers that a thread has before it at a time
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
@@ -193,7 +194,9 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
     best = _best_of(candidates)
     if rank == "auto" and shrinkage != 0:
         shorter = [_judge(_truncated(best.space, r), asked, shrinkage, best.offset) for r in _ranks(best.space)]
+        whole_space = best.space
         best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
+        best = min([best, *(c for c in shorter if _ends_at_a_drop(c.space.rank, whole_space))], key=lambda c: c.error)
     how = "all that the full columns have" if any(best is c for c in whole) else "by leaving out"
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     return Lesson(best.space, best.noise_variance, {**choices, "fit": _fit_words(best, asked)})
@@ -349,6 +352,11 @@ def _truncated(space: ColumnSpace, rank: int) -> ColumnSpace:
         singular_values=space.singular_values[:rank],
         variances=space.variances[:rank],
     )
+
+
+def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
+    """Whether the next direction has far less variance: it is noise unless it is shown to help."""
+    return bool(space.variances[rank - 1] > _DROP * space.variances[rank])
 
 
 def _ranks(space: ColumnSpace) -> list[int]:
