@@ -17,7 +17,7 @@ from test_cli_complete import folder, run  # noqa: F401
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from colonnade import blocks, cluster
+from colonnade import blocks, cluster, cluster_runs
 from colonnade.cluster import connected
 
 from problems import hide, low_rank
@@ -122,6 +122,17 @@ def test_triples_into_a_folder_give_the_bytes_of_complete_triples(client, tmp_pa
     co.complete_triples(path, tmp_path / "here", block_entries=100)
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
     assert sorted(found.name for found in tmp_path.iterdir()) == ["here", "t.parquet", "there"]
+
+
+def test_a_basis_larger_than_memory_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
+    rng = np.random.default_rng(15)
+    path = write_triples(tmp_path / "t.parquet", problem(rng, m=200, s=60), rng)
+    for module in (blocks, cluster_runs):
+        monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
+        monkeypatch.setattr(module, "groups_of_blocks", lambda entries, todo, r, memory: [todo[:3], todo[3:]])
+    co.dask.complete(path, client, out=tmp_path / "there", block_entries=500, **FIXED)
+    co.complete_triples(path, tmp_path / "here", block_entries=500, **FIXED)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
 @pytest.mark.parametrize("chunks", [(40, 20), (7, 90)], ids=["columns", "rows"])

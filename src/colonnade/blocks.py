@@ -50,7 +50,6 @@ from .files._kinds import memory_size
 from .files._read import checked_fields, paths_of
 from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, sorted_batches
 from .labels import Names, TripleFiles, numbered, recounted
-from .learn import Lesson
 from .observations import Observations, index_dtype
 from .solve import solve_columns
 from .storage import is_result
@@ -67,8 +66,9 @@ _SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is l
 class Run:
     """What is asked for, and who does the two large parts of it.
 
-    `group(run, folder)` writes the entries and `solve(run, folder, m, entries, lesson)` the solutions that are not
-    there yet; they are `grouped` and `solve_here`, or functions that let a cluster do it.
+    `group(run, folder)` writes the entries and `solve(run, folder, m, entries, facts)` the solutions that are not there
+    yet, with the records of the entries and of the lesson; they are `grouped` and `solve_here`, or functions that let a
+    cluster do it.
     """
 
     given: TripleFiles
@@ -257,10 +257,7 @@ def _work(run: Run, folder: Path, identity: dict) -> None:
         triples, names, entries = run.group(run, folder)
         _refuse_changed(run, identity)
         facts = _learned(run, folder, triples, entries)
-        if exceeds_memory(facts["shape"], run.memory):
-            _solve_tall(run, folder, entries, facts)
-        else:
-            run.solve(run, folder, triples.shape[0], entries, read_lesson(folder, facts, verify=False))
+        run.solve(run, folder, triples.shape[0], entries, facts)
         names = names.rows, names.columns
         write_manifest(folder, triples.shape, triples.dtype, names, facts, run.bounds, identity)
     for left in (folder / "sorting", folder / "discarded"):
@@ -360,14 +357,20 @@ def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> Non
         learn_from_blocks(folder, entries, m, run.memory, run.settings)
 
 
-def solve_here(run: Run, folder: Path, m: int, entries: list[dict], lesson: Lesson) -> None:
+def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
     """Write the solutions that are not there yet."""
     todo = missing(folder, "solution", len(entries))
+    if exceeds_memory(facts["shape"], run.memory):
+        for group in groups_of_blocks(entries, todo, facts["shape"][1], run.memory):
+            solve_together(folder, group, facts, run.memory)
+            run.progress("solving", entries[group[-1]]["stop"], entries[-1]["stop"])
+        return
 
     def read() -> Iterator:
         for k in todo:
             yield k, read_block(folder, k, entries[k])
 
+    lesson = read_lesson(folder, facts, verify=False)
     typical = typical_entries(folder, entries, m) if todo else 0.0
     with closing(ahead(read(), depth=1)) as blocks, InBackground() as writers:
         for k, block in blocks:
@@ -376,12 +379,8 @@ def solve_here(run: Run, folder: Path, m: int, entries: list[dict], lesson: Less
             run.progress("solving", block.stop, entries[-1]["stop"])
 
 
-def _solve_tall(run: Run, folder: Path, entries: list[dict], facts: dict) -> None:
-    """The same where the basis does not fit into memory, for as many blocks at a time as do."""
+def solve_together(folder: Path, group: list[int], facts: dict, memory: float) -> None:
+    """Write the solutions of some blocks where the basis does not fit into memory: it is read by blocks of rows."""
     lesson = read_lesson(folder, facts, mapped=True, verify=False)
-    todo = missing(folder, "solution", len(entries))
-    for group in groups_of_blocks(entries, todo, lesson.space.rank, run.memory):
-        solutions = solve_by_row_blocks(folder, group, lesson, run.memory)
-        for k, (coefficients, status) in zip(group, solutions):
-            write_solution(folder, k, coefficients, status)
-            run.progress("solving", entries[k]["stop"], entries[-1]["stop"])
+    for k, (coefficients, status) in zip(group, solve_by_row_blocks(folder, group, lesson, memory)):
+        write_solution(folder, k, coefficients, status)

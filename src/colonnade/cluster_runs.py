@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from .block_files import missing, records, typical_entries
-from .block_learning import lesson_on_disk
 from .blocks import Run
 from .cluster import Work
-from .cluster_tasks import observations_of, on_cluster, solve_part, solve_stored, store_chunk
+from .cluster_tasks import observations_of, on_cluster, solve_part, solve_stored, solve_stored_together, store_chunk
 from .grouping import Triples
 from .labels import Names
 from .observations import Observations, pointers_of
 from .sources import real_dtype
+from .tall import exceeds_memory, groups_of_blocks
 
 _PART_ENTRIES = 1 << 18  # of observations that are sent to a worker
 _PART_COLUMNS = 1 << 16
@@ -145,19 +145,26 @@ def store_chunks(work: Work, array, names: dict, run: Run, folder: Path) -> tupl
     return triples, Names(names.get("row_names"), names.get("column_names")), records(folder, "entries")
 
 
-def solve_blocks(work: Work, run: Run, folder: Path, m: int, entries: list[dict], lesson) -> None:
+def solve_blocks(work: Work, run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
     """Let the workers solve the blocks that are not solved yet; in place of `blocks.solve_here`."""
-    todo, facts = missing(folder, "solution", len(entries)), lesson_on_disk(folder)
-    typical = typical_entries(folder, entries, m) if todo else 0.0
-    named = {k: f"columns {entries[k]['first']:,} to {entries[k]['stop'] - 1:,}" for k in todo}
-    done = sum(record["stop"] - record["first"] for record in entries) - sum(
-        entries[k]["stop"] - entries[k]["first"] for k in todo
-    )
+    todo, place = missing(folder, "solution", len(entries)), str(folder)
+    if exceeds_memory(facts["shape"], run.memory):
+        groups = list(groups_of_blocks(entries, todo, facts["shape"][1], run.memory))
+        tasks = [(solve_stored_together, place, group, facts, run.memory) for group in groups]
+    else:
+        typical = typical_entries(folder, entries, m) if todo else 0.0
+        groups = [[k] for k in todo]
+        tasks = [(solve_stored, place, k, entries[k], facts, typical, m) for k in todo]
+    sizes = [record["stop"] - record["first"] for record in entries]
+    named = {
+        i: f"columns {entries[group[0]]['first']:,} to {entries[group[-1]]['stop'] - 1:,}"
+        for i, group in enumerate(groups)
+    }
+    done = sum(sizes) - sum(sizes[k] for k in todo)
 
     def submit(keys):
-        client = work.client
-        return [client.submit(solve_stored, str(folder), k, entries[k], facts, typical, m, pure=False) for k in keys]
+        return [work.client.submit(*tasks[i], pure=False) for i in keys]
 
-    for k, _ in work.finished(named, submit):
-        done += entries[k]["stop"] - entries[k]["first"]
-        run.progress("solving", done, entries[-1]["stop"])
+    for i, _ in work.finished(named, submit):
+        done += sum(sizes[k] for k in groups[i])
+        run.progress("solving", done, sum(sizes))

@@ -15,7 +15,7 @@ import numpy as np
 from ._threads import one_blas_thread
 from .block_files import Block, read_block, write_entries, write_solution
 from .block_learning import read_lesson
-from .blocks import solve_block
+from .blocks import solve_block, solve_together
 from .column_space import ColumnSpace
 from .learn import Lesson
 from .observations import Observations, place_of
@@ -60,6 +60,13 @@ def solve_stored(folder: str, k: int, record: dict, facts: dict, typical: float,
     with one_blas_thread():
         solution = solve_block(lesson.space, lesson.penalty, block.observations(m), typical=typical, n_threads=1)
     write_solution(Path(folder), k, *solution)
+
+
+def solve_stored_together(folder: str, group: list[int], facts: dict, memory: float) -> None:
+    """Solve some blocks with a basis that is read by blocks of rows; tasks of one worker share the memory."""
+    from distributed import get_worker
+
+    solve_together(Path(folder), group, facts, memory / get_worker().state.nthreads)
 
 
 @lru_cache(maxsize=1)  # a worker reads the basis once
