@@ -40,7 +40,12 @@ def watchdog():
 def client():
     import dask
 
-    calm = {"distributed.scheduler.allowed-failures": 1, "distributed.scheduler.no-workers-timeout": "60 s"}
+    calm = {
+        "distributed.scheduler.allowed-failures": 1,
+        "distributed.scheduler.no-workers-timeout": "60 s",
+        "distributed.deploy.lost-worker-timeout": "1 h",  # a worker may be killed again while it is started
+        "distributed.comm.timeouts.connect": "10 s",  # for so long the dead are asked for their results
+    }
     with (
         dask.config.set(calm),
         distributed.LocalCluster(
@@ -173,12 +178,8 @@ def test_workers_killed_in_the_middle_change_no_byte(client, tmp_path, how_many,
             killed.extend(doomed)
             kill(doomed)
 
-    import dask
-
     given = {"out": tmp_path / "out"} if into_folder else {}
-    x = da.from_array(M, chunks=(40, 3))
-    with dask.config.set({"distributed.comm.timeouts.connect": "5 s"}):  # for so long the dead are asked for results
-        completion = co.dask.complete(x, client, progress=progress, **FIXED, **given)
+    completion = co.dask.complete(da.from_array(M, chunks=(40, 3)), client, progress=progress, **FIXED, **given)
     assert killed
     assert_same(completion, local(M, **FIXED))
     assert not list(tmp_path.rglob("*.unfinished")) and not (tmp_path / "out.partial").exists()

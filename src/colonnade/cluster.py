@@ -14,6 +14,7 @@ from .files._kinds import needed_module, one_line
 
 _LOOK = 1.0  # seconds without news after which the cluster is looked at
 _LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "100GB"}  # data in tasks are meant to be there
+_WORKERS_RETURN = {"distributed.deploy.lost-worker-timeout": "1000 h"}  # none is given up while it is started again
 
 
 class ClusterFailed(RuntimeError):
@@ -66,18 +67,22 @@ def _reached(distributed, address: str):
         ) from error
 
 
+@contextmanager
 def _own_cluster(distributed, timeout: float):
     import dask
 
-    with dask.config.set({"distributed.scheduler.no-workers-timeout": f"{timeout} s"}):
-        return distributed.LocalCluster(
+    with (
+        dask.config.set({"distributed.scheduler.no-workers-timeout": f"{timeout} s", **_WORKERS_RETURN}),
+        distributed.LocalCluster(
             host="127.0.0.1",
             n_workers=default_threads(),
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.ERROR,
-        )
+        ) as cluster,
+    ):
+        yield cluster
 
 
 class Work:
