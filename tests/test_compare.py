@@ -86,6 +86,20 @@ def test_noise_is_predicted_by_nobody_and_the_advice_says_so(rng):
     assert "no method predicts clearly better than row means" in comparison.advice
 
 
+def test_equal_methods_are_told_apart_by_what_else_they_offer(rng):
+    M, known = problem(rng, noise=0.5)
+    near = M + 0.1 * rng.standard_normal(M.shape)
+    advice = co.compare(known, {"one": lambda o: near, "two": lambda o: near, "far": lambda o: near + 1}).advice
+    assert advice.startswith("one and two predict about equally well; use ") and "which is the quickest" in advice
+    advice = co.compare(known, {"near": lambda o: near, "far": lambda o: near + 1}).advice
+    assert advice.startswith("use near; its error is ")
+    plain = {"rank": 3, "center": False, "shrinkage": 0, "refine": 0}
+    same = {"copy": lambda o: co.complete(o, **plain).to_dense(), "algorithm1": "algorithm1"}
+    comparison = co.compare(known, same, rank=3)
+    assert comparison.results[0].error == comparison.results[1].error
+    assert comparison.advice.endswith("use algorithm1, which has intervals.")
+
+
 def test_intervals_are_judged_by_the_hidden_entries(rng):
     M, known = problem(rng, m=100, n=150, n_full=30, s=25, noise=0.5)
     comparison = co.compare(known, {"complete": "complete", "tall_project": "tall_project", "truth": lambda o: M})

@@ -9,6 +9,7 @@ from ._results import Result, label
 _EXACT = 1e-8  # of the spread of the entries
 _HOPELESS = 0.9  # of the spread
 _CHANCE = 2.0  # standard errors within which two errors are taken for equal
+_SLIGHT = 1.01  # times an error that is no reason to prefer a method, even if it is no chance
 _MORE = 1.2  # times the entries of another method that are no longer about as many
 
 
@@ -27,7 +28,8 @@ def advise(done: list[Result], losses: dict, spread: float) -> str:
         )
     if len(done) == 1:
         return f"{label(best.method)} is off by {best.error:.4g}; compare it with other methods."
-    equal = [r for r in done if not _clearly_worse(losses[best.method], losses[r.method])]
+    slight = _SLIGHT * best.error
+    equal = [r for r in done if r.error <= slight or not _clearly_worse(losses[best.method], losses[r.method])]
     if any(r.method == "row_means" for r in equal):
         return (
             "no method predicts clearly better than row means and an offset; use these, and look with inspect whether"
@@ -36,7 +38,7 @@ def advise(done: list[Result], losses: dict, spread: float) -> str:
     if len(equal) == 1:
         return f"use {label(best.method)}; {_words(best, done[1])}."
     names = ", ".join(label(r.method) for r in equal[:-1]) + f" and {label(equal[-1].method)}"
-    return f"{names} predict equally well as far as can be told; use {_choice(equal)}."
+    return f"{names} predict about equally well; use {_choice(equal)}."
 
 
 def _choice(equal: list[Result]) -> str:
