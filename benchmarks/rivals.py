@@ -156,7 +156,7 @@ def measure(p: Problem, run: Callable) -> str:
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks rivals", description=__doc__)
-    parser.add_argument("--size", type=int, default=600, help="rows and columns")
+    parser.add_argument("--size", type=int, default=400, help="rows and columns")
     parser.add_argument("--rank", type=int, default=5)
     parser.add_argument("--full", type=int, help="full columns, four times the rank unless told")
     parser.add_argument("--entries", type=int, help="entries of each other column, eight times the rank unless told")

@@ -52,7 +52,8 @@ def optspace(
         What is known; from a source, draw it with `observe`, which counts.
     rank : int or "auto"
         "auto" tries some on a tenth of the entries of partial columns that are hidden for it, each from the answer of
-        the one before, which also serves matrices of very unequal singular values better than one start does.
+        the one before, which also serves matrices of very unequal singular values better than one start does. With
+        a few columns much larger than the others it has been seen to fail; give the rank then.
     trim : bool
         Leave out of the start all columns with more than twice the mean number of entries, and rows likewise, as the
         paper does. With entries spread evenly there are none; here it throws away the full columns, and with them
