@@ -85,3 +85,14 @@ def test_levels(rng, level):
     _, known, _ = noisy(rng, 0.3)
     with pytest.raises(ValueError, match=r"level must be a finite number in \(0, 1\)"):
         co.complete(known, rank=2).interval(0, 50, level)
+
+
+@pytest.mark.parametrize("scale", [1e270, 1e-270])
+def test_numbers_without_variances_are_refused(rng, scale):
+    M = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((30, 40))
+    known = np.where(rng.random(M.shape) < 0.5, M, np.nan)
+    known[:, :10] = M[:, :10]
+    completion = co.complete(known * scale)
+    for ask in (lambda: completion.interval([0], [39]), completion.column_means):
+        with pytest.raises(ValueError, match="divide the data"):
+            ask()

@@ -193,6 +193,9 @@ class Completion:
         if not self.by_columns:
             method = self.choices.get("method", "this method")
             raise ValueError(f"{method} has no intervals; complete(completion.observations) has them")
+        if self.rank and not 1e-280 < self.space.variances[0] < 1e280:
+            size = float(np.abs(self.observations.values).max())
+            raise ValueError(f"numbers as {size:.0e} have no variances in floating point: divide the data by it first")
 
     @cached_property
     def _calibration(self):
