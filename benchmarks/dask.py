@@ -49,13 +49,15 @@ def threads(count: int):
         os.environ.pop("OMP_NUM_THREADS") if before is None else os.environ.update(OMP_NUM_THREADS=before)
 
 
-def processor_seconds(client) -> float:
-    """Of this process and of the workers so far; they do not grow with what else the machine does."""
-    return time.process_time() + (sum(client.run(time.process_time).values()) if client else 0.0)
+def processor_seconds(client) -> np.ndarray:
+    """Of this process and of each worker so far; they grow little with what else the machine does."""
+    of_workers = client.run(time.process_time) if client else {}
+    return np.array([time.process_time(), *(of_workers[address] for address in sorted(of_workers))])
 
 
-def timed(work, client) -> tuple[float, float, float, bytes]:
-    """Seconds of a run in all, of its solving, processor seconds of the solving, and the coefficients.
+def timed(work, client) -> tuple[float, float, float, float, bytes]:
+    """Seconds of a run in all and of its solving; of the solving processor seconds in all and of the busiest worker;
+    and the coefficients.
 
     `work` takes a folder and a function for progress.
     """
@@ -70,7 +72,8 @@ def timed(work, client) -> tuple[float, float, float, bytes]:
         completion = work(Path(folder) / "out", progress)
         end, spent = time.perf_counter(), processor_seconds(client)
         coefficients = completion.coefficients.tobytes()
-    return end - start, end - learned[0], spent - learned[1], coefficients
+    spent = spent - learned[1]
+    return end - start, end - learned[0], spent.sum(), spent[1:].max(initial=0), coefficients
 
 
 def cluster_of(count: int):
@@ -103,9 +106,9 @@ def main(arguments) -> int:
         print(f"{m:,} x {n + d:,}, rank {r}, s = {s}, d = {d}: {entries:,} triples in the order of their columns\n")
         figures = measured(path, settings, options.rounds)
     n_blocks = figures.pop("blocks")
-    print("engine                   all, s   solving, s   processors, s   columns per processor second")
-    for name, (whole, solving, spent) in figures.items():
-        print(f"{name:22} {whole:8.2f} {solving:12.2f} {spent:15.2f} {n / spent:30,.0f}")
+    print("engine                   all, s   solving, s   processors, s   busiest, s   columns per processor second")
+    for name, (whole, solving, spent, busiest) in figures.items():
+        print(f"{name:22} {whole:8.2f} {solving:12.2f} {spent:15.2f} {busiest:11.2f} {n / spent:30,.0f}")
     one, two = (figures[f"dask, {k} worker{'s' if k > 1 else ''}"] for k in (1, 2))
     alone, both = (figures[f"local, {k} thread{'s' if k > 1 else ''}"] for k in (1, 2))
     print("\noverhead of 1 worker against 1 thread:")
@@ -116,6 +119,7 @@ def main(arguments) -> int:
     print(
         f"from 1 to 2 workers {one[1] / two[1]:.2f} times as fast (from 1 to 2 threads {alone[1] / both[1]:.2f} times)"
     )
+    print(f"the busiest worker computes {one[3]:.2f} and {two[3]:.2f} processor seconds: {one[3] / two[3]:.2f} times")
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     return 0
 
