@@ -88,6 +88,30 @@ def test_directions_beyond_a_drop_are_taken_for_noise(rng):
     assert np.median(ranks) == 4  # of one draw in forty another rank happens to predict better
 
 
+def noisy_problem(rng, m=120, n=150, rank=3, noise=0.05, d=25):
+    M = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) + noise * rng.standard_normal((m, n))
+    known = np.where(rng.random(M.shape) < 0.2, M, np.nan)
+    known[:, :d] = M[:, :d]
+    return M, known
+
+
+def test_noise_is_found_where_nothing_needs_shrinking(rng):
+    _, known = noisy_problem(rng)
+    completion = co.complete(known, refine=0)
+    assert 0.3 < completion.noise_variance / 0.05**2 < 5
+    assert not (completion.certificates().verdict == "off the column space").any()
+
+
+def test_a_wild_entry_spoils_its_own_column_only(rng):
+    M, known = noisy_problem(rng)
+    hidden = np.isnan(known)
+    hidden[:, 60] = False
+    known[np.flatnonzero(~np.isnan(known[:, 60]))[0], 60] = 999.0
+    completion = co.complete(known)
+    assert np.sqrt(np.mean((completion.to_dense() - M)[hidden] ** 2)) < 1.5 * 0.05
+    assert (completion.certificates().verdict == "off the column space").nonzero()[0].tolist() == [60]
+
+
 def test_a_common_level_is_centered(rng):
     M, known, seen = noisy(rng, level=20.0)
     completion = co.complete(known)

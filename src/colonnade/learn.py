@@ -26,6 +26,8 @@ _FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked in
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
+_WILD = 100.0  # times the median loss: more does not count, lest a single wild column decide for all
+_EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _PIECE_CELLS = 200_000  # numbers that a thread has before it at a time
@@ -222,11 +224,29 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) ->
         noise = _NOISE_SHARES * (scale or 1.0)
     else:
         noise = np.array([shrinkage], dtype=np.float64)
-    squares = (leave_one_out(space, asked, noise)[0] / size_of(asked)) ** 2
+    errors, deviations = leave_one_out(space, asked, noise)
+    column = np.repeat(np.arange(asked.shape[1]), asked.n_observed)
+    squares = (errors / size_of(asked)) ** 2
     squares[np.isnan(squares)] = np.inf  # no prediction at all
-    losses = column_losses(squares, np.repeat(np.arange(asked.shape[1]), asked.n_observed))
-    k = int(np.argmin(losses.mean(axis=0)))
+    losses = column_losses(squares, column)
+    losses = np.minimum(losses, _WILD * np.median(losses, axis=0), where=np.isfinite(losses), out=losses)
+    k = _best_noise(losses.mean(axis=0), errors, deviations, column)
     return _Candidate(losses[:, k], space, float(noise[k]), offset)
+
+
+def _best_noise(loss, errors, deviations, column) -> int:
+    """Of the noise variances with about the least error, the one that makes the errors likeliest.
+
+    Where there is little to shrink the error hardly depends on the noise; how large it is the errors tell all the same.
+    """
+    best = int(np.argmin(loss))
+    equal = loss <= loss[best] * (1 + _EQUAL)
+    if not np.isfinite(loss[best]) or equal.sum() == 1:
+        return best
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        surprise = (errors / deviations) ** 2 + 2 * np.log(deviations)
+    surprise = np.median(column_losses(np.nan_to_num(surprise, nan=np.inf), column), axis=0)
+    return int(np.argmin(np.where(equal, surprise, np.inf)))
 
 
 def column_losses(squares, column) -> np.ndarray:
