@@ -100,7 +100,8 @@ def test_interrupted_runs_are_continued_as_they_were_begun_or_refused(triples, e
 
     with monkeypatch.context() as patch:
         patch.setattr(blocks, "solve_block", interrupt)
-        assert run("complete", triples, "-o", "out", *LOCAL)[0] == 130
+        code, out, err = run("complete", triples, "-o", "out", *LOCAL)
+    assert code == 130 and not out and "kept in out.partial" in err and "--resume" in err
     before, facts = contents(triples.parent / "out.partial"), triples.stat()
     arguments = "complete", triples, "-o", "out", *LOCAL
 

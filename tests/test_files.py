@@ -496,3 +496,40 @@ def test_without_a_library_the_message_names_its_extra(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, library, None)
         with pytest.raises(ModuleNotFoundError, match=rf"needs {library}: pip install 'colonnade\[{extra}\]'"):
             co.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "corner, titles", [("country", range(1990, 1998)), ("sample", np.arange(400.5, 408.5)), ("id", range(9, 17))]
+)
+def test_titles_that_are_numbers(tmp_path, rng, corner, titles):
+    values = rng.standard_normal((5, 8))
+    lines = [f"{corner}," + ",".join(map(str, titles))]
+    lines += [f"thing {i}," + ",".join(map(str, row)) for i, row in enumerate(values)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines))
+    o = co.files.read(path)
+    assert o.shape == (5, 8) and o.column_names.tolist() == [str(title) for title in titles]
+    np.testing.assert_array_equal(o.full_matrix(), values)
+    path.write_text("\n".join(lines[1:]))  # without them the first line is data as the others
+    assert co.files.read(path).shape == (5, 8)
+
+
+def test_whole_numbers_that_count_up_name_the_rows(tmp_path, rng):
+    values = rng.standard_normal((9, 3))
+    path = tmp_path / "t.csv"
+    path.write_text("patient,a,b,c\n" + "\n".join(f"{100 + i},{a},{b},{c}" for i, (a, b, c) in enumerate(values)))
+    o = co.files.read(path)
+    assert o.shape == (9, 3) and o.row_names.tolist() == [str(100 + i) for i in range(9)]
+    assert co.files.read(path, row_names=False).shape == (9, 4)
+
+
+def test_triples_with_an_index_of_pandas(tmp_path):
+    frame = pd.DataFrame({"row": [0, 1, 0, 1], "column": [0, 0, 1, 1], "value": [1.0, 2.0, 3.0, 4.0]})
+    frame.iloc[[2, 0, 3, 1]].to_parquet(tmp_path / "t.parquet")
+    np.testing.assert_array_equal(co.files.read(tmp_path / "t.parquet").full_matrix(), [[1, 3], [2, 4]])
+
+
+def test_text_where_numbers_belong_may_be_triples(tmp_path):
+    (tmp_path / "t.csv").write_text("station,day,flow\na,monday,1\nb,monday,2\na,tuesday,3\n")
+    with pytest.raises(ValueError, match=r"not numbers.*if its lines are triples, say which columns"):
+        co.files.read(tmp_path / "t.csv")

@@ -194,6 +194,7 @@ def remove_marks(out: Path) -> None:
     """What a run leaves in and beside its result until its very end, at which it may have been killed."""
     for name in MARKS:
         (out / name).unlink(missing_ok=True)
+    remove_unfinished(out)  # of a worker that had not heard that its task was no longer wanted
     shutil.rmtree(_replaced(out), ignore_errors=True)
 
 

@@ -56,7 +56,8 @@ def run() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         cli(arguments, standalone_mode=False)
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (click.exceptions.Abort, KeyboardInterrupt) as interrupt:
+        click.echo(str(interrupt.__cause__ or interrupt) or "Interrupted: no output was written.", err=True)
         sys.exit(130)
     except Exception as error:
         if len(arguments) < len(sys.argv) - 1:

@@ -347,7 +347,9 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     if d == 0:
         counts, names = observations.n_observed, observations.column_names
         fullest = np.argsort(-counts, kind="stable")[:3]
-        raise ValueError(no_full_column(m, {j if names is None else shown(names[j]): counts[j] for j in fullest}))
+        fullest = {j if names is None else shown(names[j]): counts[j] for j in fullest}
+        n_full_rows = int((np.bincount(observations.rows, minlength=m) == n).sum()) if n else 0
+        raise ValueError(no_full_column(m, fullest, n_full_rows))
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
     center = as_choice("center", center, (True, False, "auto"))
@@ -425,10 +427,11 @@ def checked_bounds(bounds):
     return low, high
 
 
-def no_full_column(m: int, fullest: dict) -> str:
+def no_full_column(m: int, fullest: dict, n_full_rows: int = 0) -> str:
     """What to say if there is none; the fullest columns with how many entries they have."""
     named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
+    turn = f", of which {n_full_rows:,} rows are complete (--transpose)" if n_full_rows else " if its rows are complete"
     return (
         f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest are {named}:"
-        " measure some columns in full, drop the rows that none has, or transpose the data if its rows are complete"
+        f" measure some columns in full, drop the rows that none has, or transpose the data{turn}"
     )

@@ -74,7 +74,10 @@ def samples_of(observations: Observations, rows) -> dict[str, list[int]]:
     for name in observations.row_names[rows]:
         task, _, number = name.rpartition("/")
         if not task or not number.isdecimal():
-            raise ValueError(f"the row {shown(name)} is not a question of the harness; those are called task/number")
+            raise ValueError(
+                f"the row {shown(name)} is not a question of the harness, which are called"
+                " task/number; colonnade plan --select-rows K --for-mean chooses rows of any table"
+            )
         result[task].add(int(number))
     return {task: sorted(result[task]) for task in sorted(result)}
 

@@ -145,7 +145,7 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     reading = {name: options[name] for name in _TRIPLE_NAMES}
     reading["header"] = given.header
     settings |= {"random_state": options["seed"], "force": force}
-    with stages() as report:
+    with stages() as report, _told_how_to_go_on(folders[0]):
         if options["engine"] == "dask":
             from .. import dask
 
@@ -164,6 +164,19 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     named = given.paths[0].name if len(given.paths) == 1 else f"{len(given.paths):,} files"
     blocks = f"{completion.n_blocks:,} block{'s' if completion.n_blocks > 1 else ''}"
     return outputs, completion, f"Read: triples of {named}, in {blocks} of columns."
+
+
+@contextmanager
+def _told_how_to_go_on(folder: Path):
+    """An interrupt says that what is finished was kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = Path(f"{folder}.partial")
+        if not kept.is_dir():
+            raise
+        words = f"Interrupted: what is finished is kept in {kept}; the same command with --resume goes on from there."
+        raise KeyboardInterrupt(words) from None
 
 
 @contextmanager

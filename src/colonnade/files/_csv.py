@@ -19,6 +19,7 @@ MISSING = (
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*$"
+_FEWEST_LABELS = 6  # numbers that can hardly be in order by chance
 _TITLES = {"", "id", "index", "key", "name", "names", "row", "rows", "row_name", "row_names", "rowname", "unnamed: 0"}
 
 
@@ -125,25 +126,42 @@ def _decoded(path: Path, line: bytes) -> str:
 def _has_header(lines: list[list[str]]) -> bool:
     """Whether the first line holds names.
 
-    It does if there is text in it besides the first cell; or in the first cell and no text below it; or if nothing
-    stands in the first cell and the others look like numbers of columns, as pandas writes them.
+    It does if there is text in it besides the first cell; or in the first cell and no text below it; or if that cell
+    is a usual title, or the others look like years, wavelengths or numbers of things; or if nothing stands in the first
+    cell and the others look like numbers of columns, as pandas writes them.
     """
     first, below = lines[0], [line[0] for line in lines[1:]]
     if any(_is_text(cell) for cell in first[1:]):
         return True
     if _is_text(first[0]):
-        return not any(_is_text(cell) for cell in below)
+        is_title = first[0].strip().lower() in _TITLES
+        return is_title or not any(_is_text(cell) for cell in below) or _are_labels(lines)
     numbered = all(cell.strip().isdigit() for cell in first[1:]) and _distinct(first[1:])
     return len(first) > 1 and first[0].strip() == "" and numbered and bool(below) and _distinct(below)
 
 
+def _are_labels(lines: list[list[str]]) -> bool:
+    """Whether the numbers of the first line, its first cell apart, rise or fall, or are whole and those below not."""
+    cells = lines[0][1:]
+    if len(cells) < _FEWEST_LABELS or not all(re.match(NUMBER, cell) for cell in cells) or not _distinct(cells):
+        return False
+    numbers = [float(cell) for cell in cells]
+    if numbers in (sorted(numbers), sorted(numbers, reverse=True)):
+        return True
+    below = [cell for line in lines[1:] for cell in line[1:] if re.match(NUMBER, cell)]
+    return all(number.is_integer() for number in numbers) and not all(float(cell).is_integer() for cell in below)
+
+
 def _has_row_names(body: list[list[str]], title: str | None) -> bool:
-    """Whether the first column holds names: text, or different whole numbers under a title that says so."""
+    """Whether the first column holds names: text, or whole numbers, different under a usual title or counting up."""
     cells = [line[0] for line in body]
     if any(_is_text(cell) for cell in cells):
         return True
-    whole = all(cell.strip().isdigit() for cell in cells)
-    return title is not None and title.strip().lower() in _TITLES and whole and _distinct(cells)
+    if title is None or not all(cell.strip().isdigit() for cell in cells):
+        return False
+    start, counts_up = int(cells[0]), len(cells) >= _FEWEST_LABELS
+    counts_up = counts_up and [int(cell) for cell in cells] == list(range(start, start + len(cells)))
+    return counts_up or (title.strip().lower() in _TITLES and _distinct(cells))
 
 
 def _is_text(cell: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from ._kinds import files_in, is_zarr, kind_of
 from ._parquet import opened, read_parquet
 from ._triples import DEFAULT_FIELDS, read_triples
 from ._zarr import read_zarr
+
+_UNNAMED_INDEX = r"__index_level_\d+__"  # as pandas calls it in a Parquet file
 
 
 def read(
@@ -89,7 +92,12 @@ def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -
         return read_npz(path, key)
     if kind == "zarr":
         return read_zarr(path, key)
-    return read_csv(path, header, row_names, delimiter) if kind == "csv" else read_parquet(path, row_names)
+    try:
+        return read_csv(path, header, row_names, delimiter) if kind == "csv" else read_parquet(path, row_names)
+    except (ValueError, TypeError) as error:
+        if "not numbers" not in str(error) and "not numeric" not in str(error):
+            raise
+        raise type(error)(f"{error}; if its lines are triples, say which columns are row, column and value") from error
 
 
 def fields_of_triples(paths, fields, delimiter: str | None = None) -> tuple[str, str, str] | None:
@@ -127,5 +135,5 @@ def _has_defaults(path: Path, kind: str, delimiter: str | None) -> bool:
         found = plain(beginning(path, delimiter).lines[0])
     else:
         with opened(path) as file:
-            found = file.schema_arrow.names
+            found = [name for name in file.schema_arrow.names if not re.fullmatch(_UNNAMED_INDEX, name)]
     return sorted(found) == sorted(DEFAULT_FIELDS)
