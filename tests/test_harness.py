@@ -191,7 +191,7 @@ def test_the_same_way_with_a_table(tmp_path, run, monkeypatch):
 def test_scores_that_cannot_be_written(tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_answers(tmp_path / "a.csv", np.ones((6, 4)))
-    for more in (["s.npy"], ["a.csv"], ["s.csv", "--engine", "local"], ["absent/s.csv"]):
+    for more in (["s.npy"], ["a.csv"], ["b.csv", "--force"], ["s.csv", "--engine", "local"], ["absent/s.csv"]):
         code, out, err = run("complete", "a.csv", "-o", "b.csv", "--scores", *more)
         assert code in (2, 3, 5) and not out and len(err.strip().splitlines()) == 1
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv"]

@@ -112,6 +112,19 @@ def test_a_wild_entry_spoils_its_own_column_only(rng):
     assert (completion.certificates().verdict == "off the column space").nonzero()[0].tolist() == [60]
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_columns_of_zeros_tell_nothing_of_the_others(rng, noise):
+    M, known = noisy_problem(rng, noise=noise)
+    zero = 25 + rng.permutation(125)[:80]
+    known[:, zero] = np.where(np.isnan(known[:, zero]), np.nan, 0.0)
+    M[:, zero] = 0.0
+    completion = co.complete(known)
+    if noise == 0:
+        np.testing.assert_allclose(completion.to_dense(), M, rtol=0, atol=1e-12)
+    else:
+        assert "exact" not in completion.choices["fit"] and completion.noise_variance > 0.01 * noise**2
+
+
 def test_a_common_level_is_centered(rng):
     M, known, seen = noisy(rng, level=20.0)
     completion = co.complete(known)

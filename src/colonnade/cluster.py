@@ -171,7 +171,8 @@ class Work:
                 else:
                     raise self._unreadable(error) or error
         finally:
-            self.client.cancel(list(futures.values())) if futures and self.client.status == "running" else None
+            if futures and self.client.status == "running":
+                self.client.cancel(list(futures.values()))
 
     def _next(self, ready: SimpleQueue, lost: list):
         """The next finished key; those whose result was lost are asked for again whenever there is no other news."""

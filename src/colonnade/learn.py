@@ -45,11 +45,17 @@ class Lesson:
         Of an entry about the column space; 0 means plain least squares, without a prior.
     choices : dict of str
         What was chosen, in words.
+    is_exact : bool
+        Whether the data fit to rounding without a prior.
+    has_chosen_rank : bool
+        Whether fewer directions than there are were chosen by leaving out.
     """
 
     space: ColumnSpace
     noise_variance: float
     choices: dict
+    is_exact: bool = False
+    has_chosen_rank: bool = False
 
     @property
     def penalty(self) -> np.ndarray:
@@ -90,7 +96,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
         space = fit_column_space(observations, rank=None if rank == "auto" else rank)
         if space.rank == 0 or _fits_to_rounding(space, observations.take(asked)):
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
-            return Lesson(space, 0.0, {**choices, "fit": "the data fit to rounding: plain least squares is exact"})
+            fit = "the data fit to rounding: plain least squares is exact"
+            return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
         if not 1e-280 < space.variances[0] < 1e280:
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             return Lesson(space, 0.0, {**choices, "fit": "variances of such numbers leave the range: rescale the data"})
@@ -129,6 +136,7 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
     off = np.maximum.reduceat(np.abs(o.values - fitted), starts)
     size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
     checked = o.n_observed > space.rank
+    checked &= (size > 0) | (size[checked].max() == 0)  # zeros fit whatever the others do
     return bool(np.median((off <= _ROUNDING[space.basis.dtype] * size)[checked]) == 1)
 
 
@@ -150,7 +158,7 @@ def _pretend(o: Observations, rng) -> Observations | None:
 def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
     """The settings of a lesson learned on pretended gaps, with the column space of all full columns."""
     center = lesson.space.center is not None
-    limit = lesson.space.rank if "by leaving out" in lesson.choices["rank"] or rank != "auto" else None
+    limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
     space = fit_column_space(o, rank=limit, center=center)
     return Lesson(space, lesson.noise_variance, lesson.choices)
 
@@ -199,9 +207,11 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
         whole_space = best.space
         best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
         best = min([best, *(c for c in shorter if _ends_at_a_drop(c.space.rank, whole_space))], key=lambda c: c.error)
-    how = "all that the full columns have" if any(best is c for c in whole) else "by leaving out"
+    is_whole = any(best is c for c in whole)
+    how = "all that the full columns have" if is_whole else "by leaving out"
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
-    return Lesson(best.space, best.noise_variance, {**choices, "fit": _fit_words(best, asked)})
+    choices["fit"] = _fit_words(best, asked)
+    return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
 
 
 def size_of(o: Observations) -> float:
@@ -228,24 +238,32 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) ->
     column = np.repeat(np.arange(asked.shape[1]), asked.n_observed)
     squares = (errors / size_of(asked)) ** 2
     squares[np.isnan(squares)] = np.inf  # no prediction at all
-    losses = column_losses(squares, column)
-    losses = np.minimum(losses, _WILD * np.median(losses, axis=0), where=np.isfinite(losses), out=losses)
-    k = _best_noise(losses.mean(axis=0), errors, deviations, column)
+    losses = _without_wild(column_losses(squares, column))
+    k = _best_noise(losses, errors, deviations, column)
     return _Candidate(losses[:, k], space, float(noise[k]), offset)
 
 
-def _best_noise(loss, errors, deviations, column) -> int:
+def _without_wild(losses) -> np.ndarray:
+    """The losses, shape (k, g), each counted as at most `_WILD` times the median of those that are not zero."""
+    some = (losses > 0).any(axis=1) & np.isfinite(losses).all(axis=1)
+    if not some.any():
+        return losses
+    return np.where(np.isfinite(losses), np.minimum(losses, _WILD * np.median(losses[some], axis=0)), losses)
+
+
+def _best_noise(losses, errors, deviations, column) -> int:
     """Of the noise variances with about the least error, the one that makes the errors likeliest.
 
     Where there is little to shrink the error hardly depends on the noise; how large it is the errors tell all the same.
     """
+    loss, some = losses.mean(axis=0), (losses > 0).any(axis=1)  # columns of zeros would call any noise too large
     best = int(np.argmin(loss))
     equal = loss <= loss[best] * (1 + _EQUAL)
-    if not np.isfinite(loss[best]) or equal.sum() == 1:
+    if not np.isfinite(loss[best]) or equal.sum() == 1 or not some.any():
         return best
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         surprise = (errors / deviations) ** 2 + 2 * np.log(deviations)
-    surprise = np.median(column_losses(np.nan_to_num(surprise, nan=np.inf), column), axis=0)
+    surprise = np.median(column_losses(np.nan_to_num(surprise, nan=np.inf), column)[some], axis=0)
     return int(np.argmin(np.where(equal, surprise, np.inf)))
 
 
@@ -391,7 +409,7 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
     """Rank, center and shrinkage as a completion tells them."""
     asked = f"{rank} asked for" if rank != "auto" else how
     return {
-        "rank": f"{space.rank} directions" + (f", {asked}" if asked else ""),
+        "rank": f"{space.rank} direction{'' if space.rank == 1 else 's'}" + (f", {asked}" if asked else ""),
         "center": ("row means of the full columns" if center else "none")
         + (f", and an offset for each column ({offset:g} of an entry's variance)" if offset else ""),
         "shrinkage": f"noise variance {noise_variance:.3g}" if noise_variance else "none, plain least squares",

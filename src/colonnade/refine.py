@@ -74,7 +74,7 @@ class _Verdict:
         return float(np.clip(self.typical / seen, 1.0, 10.0)) if seen > 0 else 1.0
 
 
-def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng, progress=None) -> tuple[Lesson, float]:
+def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> tuple[Lesson, float]:
     """The lesson after some sweeps.
 
     Parameters
@@ -103,7 +103,7 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng, pro
         if _hidable(observations).size:
             verdict = _judge(observations, lesson, rng, [True], [n_sweeps], 1)[-1]
         return _carried_out(observations, lesson, verdict, ", as asked for")
-    if "fit" in lesson.choices and lesson.noise_variance == 0 and "exact" in lesson.choices["fit"]:
+    if lesson.is_exact:
         return _unrefined(lesson, "none: there is nothing to gain")
     if lesson.space.rank == 0 or _hidable(observations).size < 2:
         return _unrefined(lesson, "none: too few entries to judge by")

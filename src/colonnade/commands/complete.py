@@ -89,6 +89,7 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
     if options.pop("dry_run"):
         dry_run(inputs, options, engine)
         return
+    _refuse_equal_names([*outputs, scores, report])
     if report is not None:
         check_report(report, force)
     if scores is not None:
@@ -160,6 +161,13 @@ def _write_report(completion, report: Path, force: bool) -> None:
         write_report(completion, report, command=_command_line(), force=force)
 
 
+def _refuse_equal_names(paths) -> None:
+    named = [path.absolute() for path in paths if path is not None]
+    for path in named:
+        if named.count(path) > 1:
+            raise click.UsageError(f"{path.name} is named twice: --output, --scores and --report need different names")
+
+
 def _check_scores(path: Path, engine: str, force: bool) -> None:
     from .._writing import refuse_existing
     from ..files import check_scores_path
@@ -167,6 +175,8 @@ def _check_scores(path: Path, engine: str, force: bool) -> None:
     if engine != "memory":
         raise click.UsageError("--scores needs the data in memory; leave it out, or raise --memory-limit")
     check_scores_path(path)
+    if path.exists() and not force:
+        raise click.UsageError(f"{path} exists; choose another name with --scores, or replace it with --force")
     refuse_existing(path, force)
 
 

@@ -49,12 +49,13 @@ def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
     if not inputs:
         if planned["shape"] is None or planned["rank"] is None:
             raise click.UsageError("give --shape ROWS COLUMNS and --rank, or a file to learn them from")
-        basis = None
+        basis, remark = None, ""
     elif planned["shape"] is not None:
         raise click.UsageError("--shape is for a plan without a file; the file has its own")
     else:
-        basis = _learn_into(planned, _completion(inputs, options))
-    _print_plan(planned, basis, seed, as_json)
+        completion = _completion(inputs, options)
+        basis, remark = _learn_into(planned, completion), _as_it_is(completion)
+    _print_plan(planned, basis, seed, as_json, remark)
 
 
 def _refuse_other_settings(planned: dict, inputs) -> None:
@@ -97,7 +98,20 @@ def _learn_into(planned: dict, completion):
     return qr(completion.basis[:, : planned["rank"]].astype(float))[0]  # orthonormal to more digits than float32 has
 
 
-def _print_plan(planned: dict, basis, seed: int, as_json: bool) -> None:
+def _as_it_is(completion) -> str:
+    """What the file promises without any further measurement."""
+    partial = completion.observations.partial_columns if completion.observations is not None else ()
+    if not len(partial) or not completion.noise_variance or "fit" not in completion.choices:
+        return ""
+    typical = int(sorted(completion.observations.n_observed[partial])[len(partial) // 2])
+    return (
+        f"As it is, with {typical:,} entries of a partial column in the median, {completion.choices['fit']}. That is"
+        " with a prior, which the plan above does without: it says what plain least squares needs, and with fewer"
+        " entries `complete` leans on the prior."
+    )
+
+
+def _print_plan(planned: dict, basis, seed: int, as_json: bool, remark: str) -> None:
     from ..planning import plan
 
     planned["n_entries"] = planned.pop("entries")
@@ -107,6 +121,8 @@ def _print_plan(planned: dict, basis, seed: int, as_json: bool) -> None:
         click.echo(json.dumps(_finite(asdict(found)), allow_nan=False))
     else:
         click.echo(str(found))
+        if remark:
+            click.echo(remark)
 
 
 def _finite(value):

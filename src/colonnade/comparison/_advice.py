@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import numpy as np
 
 from ._results import Result, label
@@ -28,8 +30,8 @@ def advise(done: list[Result], losses: dict, spread: float) -> str:
         )
     if len(done) == 1:
         return f"{label(best.method)} is off by {best.error:.4g}; compare it with other methods."
-    slight = _SLIGHT * best.error
-    equal = [r for r in done if r.error <= slight or not _clearly_worse(losses[best.method], losses[r.method])]
+    slight, pair = _SLIGHT * best.error, lambda r: (losses[best.method], losses[r.method])
+    equal = list(takewhile(lambda r: r.error <= slight or not _clearly_worse(*pair(r)), done))
     if any(r.method == "row_means" for r in equal):
         return (
             "no method predicts clearly better than row means and an offset; use these, and look with inspect whether"

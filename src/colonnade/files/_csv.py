@@ -51,14 +51,17 @@ def read_csv(path: Path, header, row_names, delimiter: str | None) -> Observatio
         header = untitled or _has_header(begun.lines)
     body = begun.lines[header:]
     if not body:
-        raise ValueError(f"{path} has a line of names and no row")
+        raise ValueError(f"{path} has a line of names and no row; say --no-header (header=False) if these are data")
     if row_names == "auto":
         row_names = untitled or _has_row_names(body, first[0] if header else None)
     table = read_columns(path, begun, header, ["f0"] if row_names else [])
     names = table.column(0).to_pylist() if row_names else None
     titles = first[row_names and not untitled :] if header else None
     if titles is not None and len(titles) != table.num_columns - row_names:
-        raise ValueError(f"{path} has {len(first)} names in its first line and {table.num_columns} cells in the next")
+        raise ValueError(
+            f"{path} has {len(first)} names in its first line and {table.num_columns} cells in the next:"
+            " check the delimiter, or say --no-header (header=False)"
+        )
     form = FileForm(
         "csv", delimiter=begun.delimiter, header=header, corner=None if untitled else first[0] if header else ""
     )
@@ -87,7 +90,7 @@ def beginning(path: Path, delimiter: str | None = None) -> Beginning:
             lines.append(_cells(_decoded(path, line), delimiter))
         at = end
     if not lines:
-        raise ValueError(f"{path} has only empty lines")
+        raise ValueError(f"{path} has only empty lines: save the table anew")
     return Beginning(delimiter, lines, starts)
 
 
@@ -119,7 +122,7 @@ def _decoded(path: Path, line: bytes) -> str:
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not text in UTF-8: save it as such") from None
     if "\0" in text:
-        raise ValueError(f"{path} is not a text table: it has bytes that are no text")
+        raise ValueError(f"{path} is not a text table: it has bytes that are no text; save it as csv")
     return text
 
 
@@ -159,8 +162,8 @@ def _has_row_names(body: list[list[str]], title: str | None) -> bool:
         return True
     if title is None or not all(cell.strip().isdigit() for cell in cells):
         return False
-    start, counts_up = int(cells[0]), len(cells) >= _FEWEST_LABELS
-    counts_up = counts_up and [int(cell) for cell in cells] == list(range(start, start + len(cells)))
+    numbers = [int(cell) for cell in cells]
+    counts_up = numbers == list(range(numbers[0], numbers[0] + len(numbers))) and len(numbers) >= _FEWEST_LABELS
     return counts_up or (title.strip().lower() in _TITLES and _distinct(cells))
 
 
@@ -245,8 +248,8 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
     column = shown(titles[j - (len(types) - len(titles))]) if titles else str(j)
     remedy = "use a decimal point" if re.match(r"^\s*[+-]?\d+,\d+\s*$", cell) else "leave it empty if it is not known"
     return (
-        f"{count:,} cells of {path} are not numbers, the first in row {row}{named}, column {column}: {shown(cell)};"
-        f" {remedy}"
+        f"{count:,} cells of {path} are not numbers, the first in row {row}{named},"
+        f" column {column}: {shown(cell)}; {remedy}"
     )
 
 

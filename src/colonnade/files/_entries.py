@@ -73,7 +73,7 @@ def write_entries(completion, wanted, path, *, level: float = 0.9, force: bool =
     """
     path = Path(path)
     if kind_of_name(path) not in ("csv", "parquet"):
-        raise ValueError(f"asked entries are written to csv or Parquet; got {path}")
+        raise ValueError(f"asked entries are written to a file whose name ends in .csv or .parquet; got {path}")
     asked = wanted if isinstance(wanted, Asked) else read_asked(completion.observations, wanted)
     value = completion.entries(asked.rows, asked.columns)
     low, high = completion.interval(asked.rows, asked.columns, level)

@@ -32,4 +32,4 @@ def write_scores(table, names, path, *, force: bool = False) -> None:
 
 def check_scores_path(path: Path) -> None:
     if kind_of_name(path) not in ("csv", "parquet"):
-        raise ValueError(f"scores are written to csv or Parquet; got {path}")
+        raise ValueError(f"scores are written to a file whose name ends in .csv or .parquet; got {path}")

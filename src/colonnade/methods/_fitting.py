@@ -40,6 +40,11 @@ def silent(done, total) -> None:
     """Progress that nobody wants to hear of."""
 
 
+def in_halves(progress) -> tuple:
+    """Two functions for the progress of two parts of a work, each of which is counted as half of it."""
+    return lambda done, total: progress(done, 2 * total), lambda done, total: progress(total + done, 2 * total)
+
+
 def largest_rank(o: Observations) -> int:
     """As many directions as have no more numbers than there are entries: r (m + n - r) <= |O|, but 1 at least."""
     m, n = o.shape

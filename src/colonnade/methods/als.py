@@ -15,6 +15,7 @@ from ._fitting import (
     chosen_center,
     ending_of,
     hide,
+    in_halves,
     largest_rank,
     observed,
     ranks_at_drops,
@@ -72,7 +73,7 @@ def als(
     random_state : None, int or numpy Generator
         For the hidden entries and the start.
     progress : function, optional
-        Called as ``progress(done, total)`` after each trial and sweep, of those that there are at most.
+        Called as ``progress(done, total)`` after each trial and sweep; the trials count as half of the work.
 
     References
     ----------
@@ -85,14 +86,14 @@ def als(
     rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(o.shape))
     penalty = penalty if is_auto(penalty) else as_real("penalty", penalty, 0) / unit
     tol, max_sweeps = as_real("tol", tol, 0, 1, "()"), as_count("max_sweeps", max_sweeps, 1)
-    rng, progress = as_generator(random_state), as_progress(progress) or silent
+    rng, (trying, sweeping) = as_generator(random_state), in_halves(as_progress(progress) or silent)
     first = None if start is None else _start_of(start, o.shape, unit)
     rest, hidden = hide(o, rng)
     means = row_means(o) if chosen_center(center, rest, hidden) else None
     with one_blas_thread():
         chosen = _Choice(rest, hidden, unit, means is not None, first, rng)
-        chosen.among(rank, penalty, largest_rank(o), progress)
-        X, sweeps, off = Alternation(o, unit, means).run(chosen.X, chosen.penalty, tol, max_sweeps, progress)
+        chosen.among(rank, penalty, largest_rank(o), trying)
+        X, sweeps, off = Alternation(o, unit, means).run(chosen.X, chosen.penalty, tol, max_sweeps, sweeping)
     choices = {
         "method": "ALS",
         "rank": f"{X.rank} directions, " + ("by hidden entries" if is_auto(rank) else f"{rank} asked for"),

@@ -14,6 +14,7 @@ from ._fitting import (
     answer_of,
     ending_of,
     hide,
+    in_halves,
     largest_rank,
     observed,
     ranks_at_drops,
@@ -65,7 +66,7 @@ def optspace(
     random_state : None, int or numpy Generator
         For the hidden entries and the start of the singular vectors.
     progress : function, optional
-        Called as ``progress(done, total)`` after each trial and step, of those that there are at most.
+        Called as ``progress(done, total)`` after each trial and step; the trials count as half of the work.
 
     References
     ----------
@@ -76,11 +77,11 @@ def optspace(
     unit, trim = unit_of(o.values), as_choice("trim", trim, (True, False))
     rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(o.shape))
     tol, max_iter = as_real("tol", tol, 0, 1, "()"), as_count("max_iter", max_iter, 0)
-    rng, progress = as_generator(random_state), as_progress(progress) or silent
+    rng, (trying, stepping) = as_generator(random_state), in_halves(as_progress(progress) or silent)
     with one_blas_thread():
         e = Entries(o, unit)
-        first, left_out = _trials(o, unit, trim, rng, progress) if is_auto(rank) else _start(e, rank, trim, rng)
-        point, steps, moved = _descend(e, _point(e, first), tol, max_iter, progress)
+        first, left_out = _trials(o, unit, trim, rng, trying) if is_auto(rank) else _start(e, rank, trim, rng)
+        point, steps, moved = _descend(e, _point(e, first), tol, max_iter, stepping)
         X = factors_of(point.X @ point.S, point.Y)
     choices = {
         "method": "OptSpace",
