@@ -57,7 +57,7 @@ from .stored import manifest_of, write_manifest
 from .tall import exceeds_memory, groups_of_blocks, solve_by_row_blocks
 
 _MEMORY_SHARE = 0.6  # of the machine, unless told
-_LEAST_MEMORY, _OWN_MEMORY = 600_000_000, 200_000_000
+_LEAST_MEMORY, _OWN_MEMORY = 600_000_000, 250_000_000
 _BLOCK_ENTRIES = 1 << 22  # of a block; about 100 bytes for each are needed, for several are on their way at a time
 _SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is less memory
 
@@ -222,8 +222,8 @@ def checked_memory(limit) -> int:
 
 
 def sorting_memory(memory: int) -> int:
-    """What DuckDB may have of it: half of what the program itself and its libraries leave."""
-    return (memory - _OWN_MEMORY) // 2
+    """What DuckDB may have of it: two thirds of what the program itself and its libraries leave."""
+    return (memory - _OWN_MEMORY) * 2 // 3
 
 
 def _block_entries(asked, memory: int, folder: Path | None) -> int:
@@ -354,7 +354,7 @@ def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> Non
     if d == n and is_auto(rank):
         write_lesson(folder, every_column_is_full(m, triples.dtype))
     else:
-        learn_from_blocks(folder, entries, m, run.memory, run.settings)
+        learn_from_blocks(folder, entries, m, run.memory - _OWN_MEMORY, run.settings)
 
 
 def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
