@@ -1,5 +1,6 @@
 """The command `colonnade`, also as ``python -m colonnade``."""
 
+import signal
 import sys
 
 
@@ -17,7 +18,10 @@ def main() -> None:
             return
         print("the command line needs a few more packages: pip install 'colonnade[cli]'", file=sys.stderr)
         sys.exit(2)
-    run()
+    try:
+        run()
+    finally:  # all is done or undone: what the interpreter still tidies up needs no interrupt
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

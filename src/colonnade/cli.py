@@ -57,7 +57,7 @@ def run() -> None:
     try:
         cli(arguments, standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt) as interrupt:
-        click.echo(str(interrupt.__cause__ or interrupt) or "Interrupted: no output was written.", err=True)
+        click.echo(str(interrupt.__cause__ or interrupt) or "Interrupted.", err=True)
         sys.exit(130)
     except Exception as error:
         if len(arguments) < len(sys.argv) - 1:
