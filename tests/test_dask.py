@@ -308,7 +308,8 @@ def test_the_command_line_is_interrupted_while_a_block_takes_long(client, folder
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130 and "--resume" in err and "Traceback" not in err and time.monotonic() - sent < 5
+    assert process.returncode in (130, -signal.SIGINT) and time.monotonic() - sent < 5
+    assert "--resume" in err and "Traceback" not in err
     assert not (folder / "there").exists()
     (bullets / "wait").unlink()
     assert run(*there, "--resume")[0] == 0

@@ -70,6 +70,7 @@ def _power_of(deviations, power, unit) -> np.ndarray:
     return unit * (deviations / unit) ** power
 
 
+@np.errstate(over="ignore")  # of wild entries, whose scores are cut off
 def calibrate(completion) -> Calibration:
     """Leave out entries of partial columns."""
     m = completion.shape[0]
