@@ -1,3 +1,6 @@
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -244,3 +247,32 @@ def test_facts_are_checked_too(case, tmp_path):
         (target / "facts.json").write_text(text)
         with pytest.raises(ValueError, match="damaged"):
             co.Completion.load(target)
+
+
+def gappy(rng):
+    M = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 400))
+    return np.where((rng.random(M.shape) < 0.5) | (np.arange(400) < 10), M, np.nan)
+
+
+def test_progress_in_a_notebook(rng, monkeypatch):
+    pages = []
+    shown = SimpleNamespace(update=lambda page: pages.append(page))
+    display = SimpleNamespace(HTML=str, display=lambda page, display_id: pages.append(page) or shown)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1)))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    co.complete(gappy(rng), progress=True)
+    assert pages[0].startswith('<progress value="0.0000"') and pages[-1].startswith('<progress value="1.0000"')
+    co.methods.als(gappy(rng), rank=3, progress=True)
+    shares = [float(page.split('"')[1]) for page in pages]
+    assert shares.count(0.0) >= 2 and shares[-1] == 1
+
+
+def test_progress_on_a_terminal_and_elsewhere(rng, monkeypatch, capsys):
+    co.complete(gappy(rng), progress=True)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    co.complete(gappy(rng), progress=True)
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("\r[") and "100%" in err and err.endswith(" s\n")
+    co.complete(gappy(rng), progress=False)
+    assert capsys.readouterr() == ("", "")

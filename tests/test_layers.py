@@ -8,6 +8,7 @@ from pathlib import Path
 import colonnade
 
 ORDER = [
+    ["_progress"],
     ["_arguments", "_numbers", "provenance", "_threads", "_tiles", "_writing"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning", "_gram"],

@@ -184,7 +184,13 @@ def is_auto(value) -> bool:
 
 
 def as_progress(value):
-    """A function of (done, total), or None."""
-    if value is not None and not callable(value):
-        raise TypeError(f"progress must be a function of (done, total); got {value!r}")
+    """A function of (done, total), or None; True is a bar, in a notebook or on a terminal."""
+    if value is True:
+        from ._progress import progress_bar
+
+        return progress_bar()
+    if value is None or value is False:
+        return None
+    if not callable(value):
+        raise TypeError(f"progress must be a function of (done, total), or True; got {value!r}")
     return value

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_generator, as_indices, as_real, is_auto, shown
+from ._arguments import as_choice, as_count, as_generator, as_indices, as_progress, as_real, is_auto, shown
 from ._threads import one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
@@ -332,8 +332,8 @@ def complete(
         Keep predictions within them.
     random_state : None, int or numpy Generator
         For which of many columns are asked about the settings; None asks the same ones every time.
-    progress : function, optional
-        Called as ``progress(done, total)`` now and then.
+    progress : function or True, optional
+        Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     return completed_by(solve_columns, as_observations(data), bounds, random_state, progress, **settings)
@@ -357,8 +357,7 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     if not is_auto(refine):
         refine = as_count("refine", refine, 0)
     bounds = checked_bounds(bounds)
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be a function of (done, total); got {progress!r}")
+    progress = as_progress(progress)
     rng = None if random_state is None else as_generator(random_state)
     if d == n and is_auto(rank):
         lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
