@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 import colonnade as co
 
@@ -103,3 +104,13 @@ def test_the_table_becomes_a_data_frame(rng):
     fields = ["column", "n_observed", "smallest_eigenvalue", "condition", "residual"]
     fields += ["uncertainty", "more_entries", "verdict"]
     assert list(frame.columns) == fields and len(frame) == 8
+
+
+@pytest.mark.parametrize("size", [1e100, 1e200, 1e300])
+def test_a_wild_entry_is_never_called_recovered(rng, size):
+    L, R = low_rank(rng, 40, 60, 3)
+    known, _ = hide(rng, L @ R, 8, 12)
+    wild, *others = np.flatnonzero(np.isnan(known).any(axis=0))  # which columns are full is drawn too
+    known[np.flatnonzero(~np.isnan(known[:, wild]))[0], wild] = size
+    verdict = co.complete(known).certificates().verdict
+    assert verdict[wild] == "off the column space" and (verdict[others] == "recovered").all()
