@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import colonnade as co
 from colonnade import cli
@@ -200,6 +201,18 @@ def test_a_result_in_blocks_has_the_same_table(tmp_path, monkeypatch):
     assert re.findall(r"<tbody>.*</tbody>", text, re.S) == re.findall(r"<tbody>.*</tbody>", whole, re.S)
     assert re.findall(r"<image.*?>", text, re.S) == re.findall(r"<image.*?>", whole, re.S)
     assert "colonnade.complete_triples(paths, out" in text
+
+
+def test_wild_entries_are_left_out_of_the_picture(rng):
+    M = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 60))
+    known = np.where(rng.random(M.shape) < 0.4, M, np.nan)
+    known[:, :8] = M[:, :8]
+    known[3, 20], known[4, 30] = 1e308, -1e308
+    completion = co.complete(known)
+    assert "off the column space" in report_html(completion)
+    ax = Figure().subplots()
+    completion.plot("prediction", ax=ax)
+    assert "wild entries are not shown" in ax.get_title() and max(map(abs, ax.get_ylim())) < 1e3
 
 
 # ------------------------------------------------------------------------------------------------- pictures

@@ -118,5 +118,5 @@ class Checker:
         if self._repeated:
             raise ValueError(
                 f"{self._repeated:,} entries are given twice, the first at"
-                f" {place_of(*self._first_repeated, self._names)}: choose duplicates='mean' or 'last'"
+                f" {place_of(*self._first_repeated, self._names)}: choose duplicates='mean' or 'last' (--duplicates)"
             )

@@ -51,7 +51,8 @@ def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 
     _draw(out, photograph, seen, filled, error)
     return [
         f"Kept {d} of {width} columns of a photograph and {share:.0%} of its other pixels, {seen.mean():.0%} in all.",
-        f"Completed it in {seconds:.2f} s; unseen pixels are off by {error:.1%} of full brightness (rms): {out}",
+        f"Completed it in {seconds:.2f} s (the first time, most of it is compiling); unseen pixels are off by"
+        f" {error:.1%} of full brightness (rms): {out}",
         "Next: colonnade.complete(your_matrix_with_nan) in Python, or `colonnade demo --columns 200 --share 0.1`.",
     ]
 

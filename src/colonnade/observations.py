@@ -339,7 +339,7 @@ def merge_duplicates(rows, columns, values, weights, first, duplicates, names=(N
         second = int(np.flatnonzero(~first)[0])
         raise ValueError(
             f"{first.size - starts.size:,} entries are given twice, the first at"
-            f" {place_of(rows[second], columns[second], names)}: choose duplicates='mean' or 'last'"
+            f" {place_of(rows[second], columns[second], names)}: choose duplicates='mean' or 'last' (--duplicates)"
         )
     if duplicates == "last":
         keep = np.append(starts[1:], first.size) - 1

@@ -10,6 +10,8 @@ from ._arguments import as_choice
 from .coverage import coverage_of_parts
 from .evidence import hold_out, spectrum
 
+_LARGE = 1e300  # from which on there is no room for a margin
+_WILD = 100.0  # times the range of the middle half of the entries
 _POINTS = 1_500  # of a scatter plot; more are a blot and a large file
 _DIRECTIONS = 300  # of the spectrum that are drawn
 
@@ -96,7 +98,10 @@ def draw_prediction(ax, completion, palette: Palette, found=None) -> None:
         _say(ax, "no entry could be left out", palette)
         return
     some = np.linspace(0, found.truth.size - 1, min(_POINTS, found.truth.size)).astype(int)
-    truth, predicted = found.truth[some], found.predicted[some]
+    tame = _tame(found.truth[some]) & np.isfinite(found.predicted[some])
+    if not tame.all():
+        ax.set_title(f"{int((~tame).sum()):,} wild entries are not shown", fontsize=8)
+    truth, predicted = found.truth[some][tame], found.predicted[some][tame]
     ax.plot(truth, predicted, ".", ms=3, alpha=0.6, color=palette.main)
     low, high = float(truth.min()), float(truth.max())
     ax.plot([low, high], [low, high], color=palette.other, lw=1)
@@ -104,6 +109,13 @@ def draw_prediction(ax, completion, palette: Palette, found=None) -> None:
     ax.set_ylim(max(low - margin, predicted.min() - 0.02 * margin), min(high + margin, predicted.max() + 0.02 * margin))
     ax.set_xlabel("truth")
     ax.set_ylabel("predicted without it")
+
+
+def _tame(values) -> np.ndarray:
+    """Which values are not out of all proportion to most of them, shape (k,); others would be all that one sees."""
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+    with np.errstate(over="ignore"):
+        return (np.abs(values - middle) <= _WILD * ((high - low) or np.inf)) & (np.abs(values) < _LARGE)
 
 
 def draw_calibration(ax, completion, palette: Palette, found=None) -> None:
