@@ -106,11 +106,11 @@ def test_the_table_becomes_a_data_frame(rng):
     assert list(frame.columns) == fields and len(frame) == 8
 
 
-@pytest.mark.parametrize("size", [1e100, 1e200, 1e300])
+@pytest.mark.parametrize("size", [1e100, 1e200, 1e300, 1e308])
 def test_a_wild_entry_is_never_called_recovered(rng, size):
     L, R = low_rank(rng, 40, 60, 3)
     known, _ = hide(rng, L @ R, 8, 12)
     wild, *others = np.flatnonzero(np.isnan(known).any(axis=0))  # which columns are full is drawn too
     known[np.flatnonzero(~np.isnan(known[:, wild]))[0], wild] = size
     verdict = co.complete(known).certificates().verdict
-    assert verdict[wild] == "off the column space" and (verdict[others] == "recovered").all()
+    assert verdict[wild] in ("off the column space", "overflow") and (verdict[others] == "recovered").all()

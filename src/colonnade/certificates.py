@@ -247,5 +247,5 @@ def _rounding(completion, sizes) -> np.ndarray:
         blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
         Z = completion.coefficients.astype(np.float64)
         unit = np.maximum(np.abs(Z).max(axis=0, initial=0), np.finfo(np.float64).tiny)  # so that no square overflows
-        lengths = unit * np.sqrt(((Z / unit) ** 2).sum(axis=0))
-        return 100 * eps * (sizes + blur * lengths)
+        lengths = (100 * eps * unit) * np.sqrt(((Z / unit) ** 2).sum(axis=0))
+        return 100 * eps * sizes + blur * lengths
