@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import stats
 
 from ._arguments import as_generator, is_auto
 from ._threads import in_threads, one_blas_thread
@@ -28,6 +29,7 @@ _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's e
 _RANK_GROWTH = 1.6
 _WILD = 100.0  # times the median loss: more does not count, lest a single wild column decide for all
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
+_TRIMMED = 0.05  # of the columns, at either end, that have no say in how likely errors are
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _PIECE_CELLS = 200_000  # numbers that a thread has before it at a time
@@ -252,19 +254,22 @@ def _without_wild(losses) -> np.ndarray:
 
 
 def _best_noise(losses, errors, deviations, column) -> int:
-    """Of the noise variances with about the least error, the one that makes the errors likeliest.
+    """Of the noise variances that are not clearly worse than the best, the one that makes the errors likeliest.
 
-    Where there is little to shrink the error hardly depends on the noise; how large it is the errors tell all the same.
+    Where there is little to shrink the error hardly depends on the noise, and where there are few entries a single one
+    may decide it; how large the noise is all the errors tell.
     """
     loss, some = losses.mean(axis=0), (losses > 0).any(axis=1)  # columns of zeros would call any noise too large
     best = int(np.argmin(loss))
-    equal = loss <= loss[best] * (1 + _EQUAL)
-    if not np.isfinite(loss[best]) or equal.sum() == 1 or not some.any():
+    if not np.isfinite(loss[best]) or loss.size == 1 or not some.any():
         return best
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        surprise = (errors / deviations) ** 2 + 2 * np.log(deviations)
-    surprise = np.median(column_losses(np.nan_to_num(surprise, nan=np.inf), column)[some], axis=0)
-    return int(np.argmin(np.where(equal, surprise, np.inf)))
+        worse = losses - losses[:, [best]]
+        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])
+        equal = np.flatnonzero(worse.mean(axis=0) <= np.fmax(_EQUAL * loss[best], by_chance))
+        surprise = (errors[:, equal] / deviations[:, equal]) ** 2 + 2 * np.log(deviations[:, equal])
+    surprise = column_losses(np.nan_to_num(surprise, nan=np.inf), column)[some]
+    return int(equal[np.argmin(stats.trim_mean(surprise, _TRIMMED, axis=0))])
 
 
 def column_losses(squares, column) -> np.ndarray:
@@ -354,8 +359,8 @@ def _inverse_parts(P, squares, x, noise):
         plain = noise == 0
         t = np.where(plain, 1.0, noise)
         weights = np.where(plain, 0.0, 1 / (squares[:, :, None] + t))
-    solved = np.einsum("ksr,krg->ksg", P, y[:, :, None] * weights) + outside[:, :, None] / t
-    diagonal = np.einsum("ksr,krg->ksg", P**2, weights) + free[:, :, None] / t
+    solved = np.matmul(P, y[:, :, None] * weights) + outside[:, :, None] / t
+    diagonal = np.matmul(P**2, weights) + free[:, :, None] / t
     diagonal[:, :, plain] = np.where(diagonal[:, :, plain] > 1e-10, diagonal[:, :, plain], np.nan)
     return solved, diagonal
 

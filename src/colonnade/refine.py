@@ -30,6 +30,7 @@ _HIDDEN_SHARE = 0.2
 _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
 _TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
 _UNSURE_COLUMNS = 400  # over which the uncertainty of the coefficients is averaged
+_MANY_ENTRIES = 200_000  # from which on one fold tells enough
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
@@ -110,14 +111,15 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
     kinds = [False] * (lesson.noise_variance > 0) + [True] * _rows_are_affordable(observations, lesson)
     if not kinds:
         return _unrefined(lesson, "none: sweeps over the rows would take far longer than all else")
-    none, *others = _judge(observations, lesson, rng, kinds, range(1, _MOST_SWEEPS + 1), _folds(observations, lesson))
+    none, *others = _judge(observations, lesson, rng, kinds, range(1, _MOST_SWEEPS + 1), _folds(observations))
     best = none
     for verdict in sorted(others, key=lambda v: (v.by_rows, v.error)):
         best = verdict if verdict.error < best.error and verdict.beats(best) else best
     if best is none:
         return _unrefined(lesson, "none: hidden entries were not predicted better")
     gain = f"{1 - best.error / none.error:.1%}"
-    return _carried_out(observations, lesson, best, f": hidden entries were predicted {gain} better")
+    begun = next((v for v in others if (v.by_rows, v.n_sweeps) == (best.by_rows, best.n_sweeps - 1)), None)
+    return _carried_out(observations, lesson, best, f": hidden entries were predicted {gain} better", begun)
 
 
 def _squares_fit(o: Observations) -> bool:
@@ -129,12 +131,18 @@ def _unrefined(lesson: Lesson, words: str) -> tuple[Lesson, float]:
     return replace(lesson, choices={**lesson.choices, "refine": words}), 1.0
 
 
-def _carried_out(o: Observations, lesson: Lesson, verdict: _Verdict, why: str) -> tuple[Lesson, float]:
-    """The sweeps that won, now with all entries."""
+def _carried_out(
+    o: Observations, lesson: Lesson, verdict: _Verdict, why: str, begun: _Verdict | None = None
+) -> tuple[Lesson, float]:
+    """The sweeps that won, now with all entries.
+
+    Where a single fold has hidden few of many, all sweeps but the last may be those that were `begun` without them.
+    """
     what = "over rows and columns" if verdict.by_rows else "that learn the prior from the partial columns too"
     said = f"{verdict.n_sweeps} sweep{'s' if verdict.n_sweeps > 1 else ''} {what}{why}"
     taught = o if verdict.by_rows else _part(o, _evenly(o.partial_columns, _TAUGHT_COLUMNS))
-    *_, space = _sweeps(lesson.space, lesson.noise_variance, taught, verdict.by_rows, verdict.n_sweeps)
+    start, n_sweeps = (begun.left[0][0], 1) if begun and len(begun.left) == 1 else (lesson.space, verdict.n_sweeps)
+    *_, space = _sweeps(start, lesson.noise_variance, taught, verdict.by_rows, n_sweeps)
     return replace(lesson, space=space, choices={**lesson.choices, "refine": said}), verdict.optimism(
         lesson.noise_variance
     )
@@ -257,9 +265,9 @@ def _rows_are_affordable(o: Observations, lesson: Lesson) -> bool:
     return o.values.size * r**2 <= max(_CHEAP, _FAIR * float((s * np.minimum(s, r) * r).sum()))
 
 
-def _folds(o: Observations, lesson: Lesson) -> int:
-    """As many as are cheap: then every entry is hidden once."""
-    return _FOLDS if o.values.size * lesson.space.rank**2 <= _CHEAP or o.values.size < 200_000 else 1
+def _folds(o: Observations) -> int:
+    """Several where there are few entries, and each of them counts."""
+    return _FOLDS if o.values.size < _MANY_ENTRIES else 1
 
 
 def _judge(o: Observations, lesson: Lesson, rng, kinds, counts, n_folds: int) -> list[_Verdict]:
@@ -274,14 +282,15 @@ def _judge(o: Observations, lesson: Lesson, rng, kinds, counts, n_folds: int) ->
         for kind, n, space in _trials(visible, lesson, kinds, counts):
             errors = _errors_at(space, lesson.noise_variance, o, seen, columns, asked)
             results.setdefault((kind, n), []).append((asked, errors, (space, seen)))
-    return [_verdict_of(kind, n, parts, o) for (kind, n), parts in results.items()]
+    size = size_of(o.take(columns))
+    return [_verdict_of(kind, n, parts, o, size) for (kind, n), parts in results.items()]
 
 
-def _verdict_of(kind, n, parts, o: Observations) -> _Verdict:
+def _verdict_of(kind, n, parts, o: Observations, size: float) -> _Verdict:
     at = np.concatenate([asked for asked, _, _ in parts])
-    errors = np.concatenate([errors for _, errors, _ in parts]) / size_of(o)
+    errors = np.concatenate([errors for _, errors, _ in parts]) / size
     column = np.searchsorted(o.indptr, at, side="right") - 1
-    typical = float(np.mean(np.abs(errors)) * size_of(o))
+    typical = float(np.mean(np.abs(errors)) * size)
     return _Verdict(kind, n, column_losses(errors**2, column), typical, [left for _, _, left in parts])
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from .._threads import default_threads, in_threads
 from ..observations import Observations
@@ -60,9 +60,7 @@ class Entries:
 
         A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
         out = np.empty(self.values.size)
-        n_pieces = default_threads() if out.size * A.shape[1] > _FEW_PRODUCTS else 1
-        edges = np.searchsorted(self.indptr, np.linspace(0, out.size, n_pieces + 1)[1:-1])
-        pieces = pairwise([0, *edges.tolist(), self.shape[1]])
+        pieces = _pieces_of(self.indptr, A.shape[1])
         in_threads(lambda piece: fitted_values(A, B, self.indptr, self.rows, *piece, out), pieces)
         return out
 
@@ -71,17 +69,60 @@ class Entries:
         return sparse.csc_array((values, *self._pattern), shape=self.shape)
 
 
+def _pieces_of(indptr, width: int) -> list[tuple[int, int]]:
+    """Columns lo to hi for each thread, with about as many entries; `width` products are to be formed of each."""
+    n_pieces = default_threads() if indptr[-1] * width > _FEW_PRODUCTS else 1
+    edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_pieces + 1)[1:-1])
+    return list(pairwise([0, *edges.tolist(), indptr.size - 1]))
+
+
+def _columns_of(E, lo: int, hi: int) -> sparse.csc_array:
+    """Without a copy."""
+    here = slice(E.indptr[lo], E.indptr[hi])
+    pattern = E.indices[here], E.indptr[lo : hi + 1] - E.indptr[lo]
+    return sparse.csc_array((E.data[here], *pattern), shape=(E.shape[0], hi - lo))
+
+
+def times(E: sparse.csc_array, V) -> np.ndarray:
+    """E V, by threads."""
+    pieces = _pieces_of(E.indptr, V.shape[1])
+    return sum(in_threads(lambda piece: _columns_of(E, *piece) @ V[slice(*piece)], pieces))
+
+
+def transposed_times(E: sparse.csc_array, U) -> np.ndarray:
+    """E' U, by threads."""
+    return np.concatenate(in_threads(lambda piece: _columns_of(E, *piece).T @ U, _pieces_of(E.indptr, U.shape[1])))
+
+
 def top_triples(E, A, B, V, sweeps: int = 1) -> Factors:
     """Singular triples of E + A B' by subspace iteration from V (n, k), as many as V has columns.
 
     Warm starts are the point: between two steps of a method the space hardly moves, and one sweep is enough.
     """
     for _ in range(sweeps):
-        U = np.linalg.qr(E @ V + A @ (B.T @ V))[0]
-        W = E.T @ U + B @ (A.T @ U)
-        V = np.linalg.qr(W)[0] if _ < sweeps - 1 else V
+        U = orthonormal(times(E, V) + A @ (B.T @ V))
+        W = transposed_times(E, U) + B @ (A.T @ U)
+        V = orthonormal(W) if _ < sweeps - 1 else V
     V, d, P = np.linalg.svd(W, full_matrices=False)
     return Factors(U @ P.T, d, V)
+
+
+def orthonormal(A) -> np.ndarray:
+    """An orthonormal basis of the span of A (m, k): by Cholesky twice, or by QR where the columns are too dependent.
+
+    The second pass is as good as QR if the first has come close, and both together take less than half of its time.
+    """
+    Q = A
+    for _ in range(2):
+        gram = Q.T @ Q
+        if _ and not np.abs(gram - np.eye(len(gram))).max(initial=0) < 0.1:
+            return np.linalg.qr(A)[0]
+        try:
+            L = np.linalg.cholesky(gram)
+        except np.linalg.LinAlgError:
+            return np.linalg.qr(A)[0]
+        Q = linalg.solve_triangular(L, Q.T, lower=True, check_finite=False).T
+    return Q
 
 
 def shrink(E, A, B, by: float, V, limit: int, rng, sweeps: int = 1, all_at_once=False) -> tuple[Factors, np.ndarray]:

@@ -21,7 +21,7 @@ from ._fitting import (
     ranks_to_try,
     silent,
 )
-from ._low_rank import Entries, Factors, factors_of, leading
+from ._low_rank import Entries, Factors, factors_of, leading, times, transposed_times
 from ._scales import unit_of
 
 _TRIAL = 1e-4, 30  # tol and most steps of a trial of a rank
@@ -125,7 +125,7 @@ def _with_best_middle(e: Entries, point: _Point, share: float) -> tuple[_Point, 
     step, change = np.zeros_like(S), np.zeros_like(S)
     before, first = 1.0, None
     for _ in range(_INNER[1]):
-        G = X.T @ (e.matrix(residual) @ Y)
+        G = X.T @ times(e.matrix(residual), Y)
         square = np.sum(G * G)
         first = square if first is None else first
         if square <= share**2 * first or square == 0:
@@ -166,7 +166,7 @@ def _gradient(e: Entries, point: _Point):
     """Of the objective with respect to X and Y, tangent to the Grassmannians."""
     X, S, Y, residual = point
     E = e.matrix(residual)
-    return _tangent(X, -(E @ Y) @ S.T), _tangent(Y, -(E.T @ X) @ S)
+    return _tangent(X, -times(E, Y) @ S.T), _tangent(Y, -transposed_times(E, X) @ S)
 
 
 def _tangent(Q, A):
