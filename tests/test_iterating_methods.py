@@ -4,10 +4,12 @@ import hashlib
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from colonnade import Observations, Source, observe
 from colonnade.methods import als, optspace, soft_impute, svt
+from colonnade.methods._low_rank import orthonormal, times, transposed_times
 
 from problems import hide, low_rank, orthonormality, source_of
 
@@ -24,6 +26,23 @@ every = pytest.mark.parametrize("method", METHODS, ids=[method.__name__ for meth
 def exact(rng, m=60, n=50, r=2):
     L, R = low_rank(rng, m, n, r)
     return L @ R
+
+
+@pytest.mark.parametrize("width", [1, 70])
+def test_products_by_threads_are_products(rng, width):
+    E = sparse.random_array((300, 400), density=0.4, format="csc", rng=rng)
+    U, V = rng.standard_normal((300, width)), rng.standard_normal((400, width))
+    np.testing.assert_allclose(times(E, V), E.toarray() @ V, atol=1e-11)
+    np.testing.assert_allclose(transposed_times(E, U), E.toarray().T @ U, atol=1e-11)
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e6, 1e9, 1e14, np.inf])
+def test_orthonormal_whatever_the_condition(rng, condition):
+    U, V = (np.linalg.qr(rng.standard_normal((k, 20)))[0] for k in (200, 20))
+    A = (U * np.geomspace(1, 1 / condition, 20) if np.isfinite(condition) else np.outer(U[:, 0], V[0])) @ V.T
+    Q = orthonormal(A)
+    assert orthonormality(Q) < 1
+    assert np.linalg.norm(A - Q @ (Q.T @ A)) < 1e-13
 
 
 @every

@@ -5,7 +5,7 @@ import pytest
 
 import colonnade as co
 from colonnade import Status
-from colonnade.learn import learn, leave_one_out
+from colonnade.learn import _best_noise, column_losses, learn, leave_one_out
 
 from problems import hide, low_rank
 
@@ -100,6 +100,18 @@ def test_noise_is_found_where_nothing_needs_shrinking(rng):
     completion = co.complete(known, refine=0)
     assert 0.3 < completion.noise_variance / 0.05**2 < 5
     assert not (completion.certificates().verdict == "off the column space").any()
+
+
+def test_no_single_entry_decides_the_noise():
+    """Each of two noises is better in half of the columns: the one is taken that says how large the errors are."""
+    column = np.repeat(np.arange(40), 10)
+    errors = np.where(column[:, None] % 2 == [0, 1], 0.9, 1.1)
+    deviations = np.broadcast_to([0.1, 1.0], errors.shape)
+    errors[0] = 1.0, 3.0
+    assert np.argmin((errors**2).mean(axis=0)) == 0
+    assert _best_noise(column_losses(errors**2, column), errors, deviations, column) == 1
+    errors[:, 0] *= 0.7  # all columns agree that this is better
+    assert _best_noise(column_losses(errors**2, column), errors, deviations, column) == 0
 
 
 def test_a_wild_entry_spoils_its_own_column_only(rng):

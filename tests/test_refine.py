@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import colonnade as co
+from colonnade import refine
 from colonnade.learn import learn
 from colonnade.refine import _relearned, _row_moves
 
@@ -106,6 +107,17 @@ def test_noisy_data_gain_what_converged_sweeps_would_give(rng):
     auto = co.complete(known)
     assert "over rows and columns" in auto.choices["refine"]
     assert error(auto, M, seen) <= 1.01 * converged < 0.95 * plain
+
+
+def test_sweeps_begun_on_trial_end_where_all_would(rng):
+    """Many entries: one fold is hidden, and only the last sweep is carried out with all of them."""
+    M, known, seen = noisy(rng, m=800, n=3000, r=10, d=15, s=70)
+    o = co.Observations.from_dense(known)
+    assert o.values.size >= refine._MANY_ENTRIES
+    automatic = co.complete(o)
+    n_sweeps = int(automatic.choices["refine"].split()[0])
+    assert n_sweeps > 1 and "over rows and columns" in automatic.choices["refine"]
+    assert error(automatic, M, seen) == pytest.approx(error(co.complete(o, refine=n_sweeps), M, seen), rel=2e-3)
 
 
 def test_the_prior_is_learned_from_many_partial_columns(rng):

@@ -600,6 +600,13 @@ def project(U, center, values, start, z):
             z[q] += part[q]
 
 
+@compiled()
+def project_each(U, center, values, starts, Z):
+    """`project` for several columns, given where their values start; Z has a row for each."""
+    for k in range(starts.size):
+        project(U, center, values, starts[k], Z[k])
+
+
 @compiled(any_order=True)
 def fitted_values(A, B, indptr, rows, start, stop, out):
     """The entries of A B' (m x k and n x k, in rows) at the observed places of the columns ``start <= j < stop``."""

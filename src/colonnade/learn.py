@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
 from ._arguments import as_generator, is_auto
 from ._threads import in_threads, one_blas_thread
@@ -29,7 +28,6 @@ _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's e
 _RANK_GROWTH = 1.6
 _WILD = 100.0  # times the median loss: more does not count, lest a single wild column decide for all
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
-_TRIMMED = 0.05  # of the columns, at either end, that have no say in how likely errors are
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _PIECE_CELLS = 200_000  # numbers that a thread has before it at a time
@@ -205,8 +203,7 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
         candidates.sort(key=lambda c: c.error)
     best = _best_of(candidates)
     if rank == "auto" and shrinkage != 0:
-        shorter = [_judge(_truncated(best.space, r), asked, shrinkage, best.offset) for r in _ranks(best.space)]
-        whole_space = best.space
+        whole_space, shorter = best.space, _shorter(best, asked, shrinkage)
         best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
         best = min([best, *(c for c in shorter if _ends_at_a_drop(c.space.rank, whole_space))], key=lambda c: c.error)
     is_whole = any(best is c for c in whole)
@@ -214,6 +211,16 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     choices["fit"] = _fit_words(best, asked)
     return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
+
+
+def _shorter(whole: _Candidate, asked: Observations, shrinkage) -> list[_Candidate]:
+    """Fewer and fewer directions, until some that are needed are left out."""
+    found = []
+    for rank in reversed(_ranks(whole.space)):
+        found.append(_judge(_truncated(whole.space, rank), asked, shrinkage, whole.offset))
+        if whole.is_clearly_better_than(found[-1]):
+            break
+    return found
 
 
 def size_of(o: Observations) -> float:
@@ -263,13 +270,14 @@ def _best_noise(losses, errors, deviations, column) -> int:
     best = int(np.argmin(loss))
     if not np.isfinite(loss[best]) or loss.size == 1 or not some.any():
         return best
+    some &= losses[:, best] < max(_WILD * np.median(losses[some, best]), np.finfo(np.float64).tiny)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         worse = losses - losses[:, [best]]
-        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])
+        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # a standard error
         equal = np.flatnonzero(worse.mean(axis=0) <= np.fmax(_EQUAL * loss[best], by_chance))
         surprise = (errors[:, equal] / deviations[:, equal]) ** 2 + 2 * np.log(deviations[:, equal])
     surprise = column_losses(np.nan_to_num(surprise, nan=np.inf), column)[some]
-    return int(equal[np.argmin(stats.trim_mean(surprise, _TRIMMED, axis=0))])
+    return int(equal[np.argmin(surprise.mean(axis=0))])
 
 
 def column_losses(squares, column) -> np.ndarray:

@@ -29,6 +29,7 @@ _FOLDS = 3
 _HIDDEN_SHARE = 0.2
 _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
 _TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
+_TRIAL_COLUMNS = 1_000  # from which it is learned on trial
 _UNSURE_COLUMNS = 400  # over which the uncertainty of the coefficients is averaged
 _MANY_ENTRIES = 200_000  # from which on one fold tells enough
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
@@ -298,7 +299,7 @@ def _trials(visible: Observations, lesson: Lesson, kinds, counts):
     """(by_rows, number, space) of no sweep and of every number of every kind."""
     yield False, 0, lesson.space
     for by_rows in kinds:
-        taught = visible if by_rows else _part(visible, _evenly(visible.partial_columns, _TAUGHT_COLUMNS))
+        taught = visible if by_rows else _part(visible, _evenly(visible.partial_columns, _TRIAL_COLUMNS))
         for n, space in enumerate(_sweeps(lesson.space, lesson.noise_variance, taught, by_rows, max(counts)), 1):
             if n in counts:
                 yield by_rows, n, space

@@ -193,13 +193,15 @@ def _project_full(U, center, o: Observations, penalty, Z, n_threads) -> None:
 
     center = np.zeros(0, U.dtype) if center is None else center
 
-    def work(j):  # one by one, not by a matrix product, whose rounding would depend on which columns are together
-        z = np.zeros(U.shape[1])
-        _kernels.project(U, center, o.values, o.indptr[j], z)
+    def work(columns):
+        # One by one, not by a matrix product, whose rounding would depend on which columns are together.
+        z = np.zeros((columns.size, U.shape[1]))
+        _kernels.project_each(U, center, o.values, o.indptr[columns], z)
         with np.errstate(over="ignore", invalid="ignore"):
-            Z[j] = z / (1 + penalty)
+            Z[columns] = z / (1 + penalty)
 
-    in_threads(work, o.full_columns.tolist(), n_threads)
+    n_pieces = min(o.full_columns.size, 4 * (n_threads or default_threads()))
+    in_threads(work, np.array_split(o.full_columns, n_pieces), n_threads)
 
 
 def _is_singular(B, floor) -> bool:
