@@ -44,6 +44,26 @@ def test_noisy_rows_have_wider_intervals_than_quiet_ones(rng):
     assert np.mean(high - low) < 0.9 * constant, "narrower than a constant width of the same coverage"
 
 
+def test_large_counts_have_wider_intervals_than_small_ones(rng):
+    found = []
+    for _ in range(6):
+        M = rng.poisson(2 * rng.gamma(2.0, 1.0, (120, 3)) @ rng.gamma(1.0, 1.0, (3, 300))).astype(float)
+        known, seen = hide(rng, M, 40, 25)
+        completion = co.complete(known)
+        i, j = np.nonzero(~seen)
+        low, high = completion.interval(i, j, 0.9)
+        predicted, inside = completion.entries(i, j), (low <= M[i, j]) & (M[i, j] <= high)
+        small, large = predicted < np.quantile(predicted, 0.2), predicted > np.quantile(predicted, 0.8)
+        constant = 2 * np.quantile(np.abs(M[i, j] - predicted), inside.mean())
+        growth = np.mean((high - low)[large]) / np.mean((high - low)[small])
+        found.append((inside.mean(), inside[large].mean(), np.mean(high - low) / constant, growth))
+    coverage, of_large, width, growth = np.mean(found, axis=0)
+    assert growth > 1.7
+    assert abs(coverage - 0.9) < 0.03
+    assert of_large > 0.78, "one width for all holds 0.74 of them"
+    assert width < 0.95, "narrower than a constant width of the same coverage"
+
+
 def test_the_deviation_is_that_of_the_posterior(rng):
     """Against the textbook formula for a Gaussian vector of which some entries are seen, both ways of computing it."""
     _, known, _ = noisy(rng, 0.3)

@@ -15,7 +15,7 @@ ORDER = [
     ["observations"],
     ["sampling", "files", "block_files", "coverage", "harness"],
     ["column_space", "grouping", "cluster", "disk_columns"],
-    ["solve", "labels", "cutting"],
+    ["leaving_out", "solve", "labels", "cutting"],
     ["learn", "certificates"],
     ["inspection", "intervals", "means", "refine", "row_selection"],
     ["evidence"],

@@ -158,7 +158,7 @@ class Completion:
         rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
         rows, columns = rows.ravel(), columns.ravel()
         calibration = self._calibration
-        half = calibration.reach(rows, self._deviations(rows, columns)) * calibration.half_width(level)
+        half = calibration.reach(rows, centers.ravel(), self._deviations(rows, columns)) * calibration.half_width(level)
         half = half.reshape(centers.shape)
         low, high = centers - half, centers + half
         self._keep_in_bounds(low)

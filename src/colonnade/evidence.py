@@ -84,12 +84,12 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, np.ndarray, np.nda
     asked = completion.observations.take(tested)
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
-    errors, rows = errors[known], asked.rows[known]
+    errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
     calibration = calibrate(_part(completion, learned))
-    reach = calibration.reach(rows, deviations[known])
+    reach = calibration.reach(rows, truth - errors, deviations[known])
     ends = np.array([calibration.half_width(level) for level in LEVELS])
     within = np.abs(errors)[:, None] * completion.optimism <= reach[:, None] * ends
-    return asked.values[known].astype(np.float64), errors, within
+    return truth, errors, within
 
 
 def _part(completion, columns):

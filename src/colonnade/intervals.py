@@ -4,28 +4,46 @@ The variance of an entry that is measured anew is that of its prediction under t
 
     t u_i' (U_O' W U_O + Lambda)^-1 u_i + t,
 
-times a factor for its row where some rows are worse explained than others. No model is quite true, so half-widths are a
-power of this deviation times a quantile of the errors of observed entries of partial columns that were left out, each
-in units of its own such power (split conformal): the coverage rests on these errors, not on the model. Power and row
-factors are those with which the intervals of the entries left out are narrowest.
+times factors where some rows are worse explained than others, or large values worse predicted than small ones. No
+model is quite true, so half-widths are a power of this deviation times a quantile of the errors of observed entries of
+partial columns that were left out, each in units of its own such power (split conformal): the coverage rests on these
+errors, not on the model. Power and factors are those with which the intervals of the entries left out are narrowest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, stats
 
 from ._threads import one_blas_thread
-from .learn import leave_one_out
+from .leaving_out import leave_one_out
 from .solve import Status
 
 _ASKED_ENTRIES = 20_000
 _ROW_CAUTION = 10.0  # imaginary entries of average error with which a row's own are diluted
+_VALUE_CAUTION = 20.0  # likewise for those of about the same value
+_VALUE_BINS = 20  # at most
+_BIN_ENTRIES = 100  # at least
 _POWERS = 1.0, 0.75, 0.5, 0.25, 0.0  # of the deviation; 0 is an interval of constant width
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
-_ENOUGH = 200  # errors from which power and row factors are chosen
+_ENOUGH = 200  # errors from which power and factors are chosen
+
+
+class _ValueFactors(NamedTuple):
+    """By which deviations are multiplied at the predicted values `places`, both of shape (b,); linear between them."""
+
+    places: np.ndarray
+    factors: np.ndarray
+
+    def at(self, predicted) -> np.ndarray:
+        return np.interp(predicted, self.places, self.factors)
+
+
+_WHATEVER_VALUE = _ValueFactors(np.zeros(1), np.ones(1))
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,8 @@ class Calibration:
         Sorted errors of the entries left out, each in units of its own `reach`.
     row_factors : array of shape (m,)
         By which the deviation of each row is multiplied.
+    value_factors : _ValueFactors
+        By which it is multiplied for an entry's predicted value.
     power : float
         Of the deviation to which half-widths are proportional.
     unit : float
@@ -46,13 +66,14 @@ class Calibration:
 
     scores: np.ndarray
     row_factors: np.ndarray
+    value_factors: _ValueFactors = _WHATEVER_VALUE
     power: float = 1.0
     unit: float = 1.0
 
-    def reach(self, rows, deviations) -> np.ndarray:
+    def reach(self, rows, predicted, deviations) -> np.ndarray:
         """What half-widths are proportional to, shape (k,); 0 where there is no deviation."""
-        reach = _power_of(self.row_factors[rows] * deviations, self.power, self.unit)
-        return np.where(deviations == 0, 0.0, reach)
+        factors = self.row_factors[rows] * self.value_factors.at(predicted)
+        return np.where(deviations == 0, 0.0, _power_of(factors * deviations, self.power, self.unit))
 
     def half_width(self, level: float) -> float:
         """In units of the reach; infinite if too few entries were left out for this level."""
@@ -77,19 +98,30 @@ def calibrate(completion) -> Calibration:
     asked = completion.observations.take(able_columns(completion))
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
+    predicted = asked.values[known] - errors[known]
     errors, deviations, rows = np.abs(errors[known]), deviations[known], asked.rows[known]
     if errors.size < _ENOUGH:
         return Calibration(np.sort(np.minimum(errors / deviations, 1e100)) * completion.optimism, np.ones(m))
     unit = float(np.median(deviations))
-    squares = np.minimum(errors / deviations, 1e100) ** 2
     choices = []
-    for factors, own in ((np.ones(m), np.ones(rows.size)), _row_factors(rows, squares, m)):
+    for by_value, by_row in product((False, True), repeat=2):
+        values, row_factors, own = _WHATEVER_VALUE, np.ones(m), deviations
+        if by_value:
+            values = _value_factors(predicted, _squares(errors, own))
+            own = own * values.at(predicted)
+        if by_row:
+            row_factors, of_entries = _row_factors(rows, _squares(errors, own), m)
+            own = own * of_entries
         for power in _POWERS:
-            reach = _power_of(deviations * own, power, unit)
+            reach = _power_of(own, power, unit)
             scores = np.sort(np.minimum(errors / reach, 1e100)) * completion.optimism
             widths = [np.log(max(_quantile(scores, level) * reach.mean() / unit, 1e-300)) for level in _LEVELS]
-            choices.append((sum(widths), Calibration(scores, factors, power, unit)))
+            choices.append((sum(widths), Calibration(scores, row_factors, values, power, unit)))
     return min(choices, key=lambda choice: choice[0])[1]
+
+
+def _squares(errors, deviations) -> np.ndarray:
+    return np.minimum(errors / deviations, 1e100) ** 2
 
 
 def able_columns(completion) -> np.ndarray:
@@ -99,6 +131,18 @@ def able_columns(completion) -> np.ndarray:
     able = partial[(o.n_observed[partial] > 1) & (completion.status[partial] != Status.OVERFLOW)]
     most = max(1, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[able])))) if able.size else 0
     return able[np.linspace(0, able.size - 1, most).astype(int)] if able.size > most else able
+
+
+def _value_factors(predicted, squares) -> _ValueFactors:
+    """From the mean squares of entries of about the same predicted value, equally many each time."""
+    typical = float(np.mean(squares))
+    n_bins = min(_VALUE_BINS, predicted.size // _BIN_ENTRIES)
+    if typical == 0 or n_bins < 2:
+        return _WHATEVER_VALUE
+    bins = np.array_split(np.argsort(predicted, kind="stable"), n_bins)
+    sums, counts = np.array([squares[of].sum() for of in bins]), np.array([of.size for of in bins])
+    factors = np.sqrt((sums + _VALUE_CAUTION * typical) / ((counts + _VALUE_CAUTION) * typical))
+    return _ValueFactors(np.array([np.median(predicted[of]) for of in bins]), factors)
 
 
 def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:

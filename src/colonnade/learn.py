@@ -1,10 +1,7 @@
 """Stage 3c, the learning: which column space, center and noise serve the columns that are to be filled.
 
 Every choice is judged by leaving out observed entries of the partial columns, one at a time: predicted from the others
-of its column, how far is it off? That needs no refit. With prior variances v of the directions and noise variance t,
-the entries of a column have the covariance K = U_O diag(v) U_O' + t I, and the entry left out is off by
-
-    e_i = (K^-1 (x - c))_i / (K^-1)_ii,      with predicted variance 1 / (K^-1)_ii.
+of its column, how far is it off?
 """
 
 from __future__ import annotations
@@ -14,14 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._arguments import as_generator, is_auto
-from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
+from .leaving_out import column_losses, is_no_chance, leave_one_out, size_of
 from .observations import Observations
 from .solve import solve_columns
 
 _ASKED_ENTRIES = 4_000  # of partial columns that are left out
 _ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
-_MANY_COLUMNS = 20
 _FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
@@ -30,7 +26,6 @@ _WILD = 100.0  # times the median loss: more does not count, lest a single wild 
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
-_PIECE_CELLS = 200_000  # numbers that a thread has before it at a time
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
 
 
@@ -130,7 +125,7 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
     if not (o.n_observed > space.rank).any():
         return False
     coefficients, _ = solve_columns(space, o)
-    column = np.repeat(np.arange(o.shape[1]), o.n_observed)
+    column = o.entry_columns
     fitted = np.einsum("kr,kr->k", space.basis[o.rows].astype(np.float64), coefficients.T[column].astype(np.float64))
     starts = o.indptr[:-1]
     off = np.maximum.reduceat(np.abs(o.values - fitted), starts)
@@ -180,8 +175,7 @@ class _Candidate:
         """By more than chance, as the losses tell that both have at the same places."""
         if not np.isfinite(self.error) or not np.isfinite(other.error) or self.losses.size < 2:
             return self.error < other.error
-        gain = other.losses - self.losses
-        return bool(gain.mean() > _SURE * gain.std(ddof=1) / np.sqrt(gain.size))
+        return is_no_chance(other.losses - self.losses, _SURE)
 
 
 def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Lesson:
@@ -223,11 +217,6 @@ def _shorter(whole: _Candidate, asked: Observations, shrinkage) -> list[_Candida
     return found
 
 
-def size_of(o: Observations) -> float:
-    """In which errors are measured: the largest entry, so that the square of none overflows."""
-    return float(np.abs(o.values.astype(np.float64)).max(initial=0)) or 1.0
-
-
 def _best_of(candidates: list[_Candidate]) -> _Candidate:
     """The first, unless a later one is clearly better."""
     best = candidates[0]
@@ -244,7 +233,7 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) ->
     else:
         noise = np.array([shrinkage], dtype=np.float64)
     errors, deviations = leave_one_out(space, asked, noise)
-    column = np.repeat(np.arange(asked.shape[1]), asked.n_observed)
+    column = asked.entry_columns
     squares = (errors / size_of(asked)) ** 2
     squares[np.isnan(squares)] = np.inf  # no prediction at all
     losses = _without_wild(column_losses(squares, column))
@@ -278,99 +267,6 @@ def _best_noise(losses, errors, deviations, column) -> int:
         surprise = (errors[:, equal] / deviations[:, equal]) ** 2 + 2 * np.log(deviations[:, equal])
     surprise = column_losses(np.nan_to_num(surprise, nan=np.inf), column)[some]
     return int(equal[np.argmin(surprise.mean(axis=0))])
-
-
-def column_losses(squares, column) -> np.ndarray:
-    """Means of square errors over the columns they belong to, or the squares as they are where the columns are few.
-
-    Errors within a column go together, so that they count as one. `squares` has shape (k,) or (k, g).
-    """
-    _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-    if counts.size < _MANY_COLUMNS:
-        return squares
-    table = squares.reshape(place.size, -1)
-    sums = np.stack([np.bincount(place, values, counts.size) for values in table.T], axis=1)
-    return (sums / counts[:, None]).reshape(-1, *squares.shape[1:])
-
-
-def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
-    """Errors and predicted standard deviations of all entries of some columns, each predicted from its column's others.
-
-    Parameters
-    ----------
-    space : ColumnSpace
-    o : Observations
-        All of its columns are asked, in the order of `values`.
-    noise_variances : array of shape (g,)
-        0 is plain least squares, where entries that alone determine a direction have no prediction: NaN.
-
-    Returns
-    -------
-    errors, deviations : arrays of shape (nnz, g)
-    """
-    noise = np.asarray(noise_variances, dtype=np.float64)
-    errors, deviations = (np.full((o.values.size, noise.size), np.nan) for _ in range(2))
-    F = space.basis.astype(np.float64) * np.sqrt(space.variances)
-    unit = size_of(o)
-    x = o.values / unit - (0 if space.center is None else space.center[o.rows] / unit)
-    roots = np.ones(x.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
-
-    def leave_out(at):
-        w = roots[at]
-        P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None], noise.min() == 0)
-        solved, diagonal = _inverse_parts(P, squares, x[at] * w, noise)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            errors[at] = solved / diagonal / w[:, :, None] * unit
-            deviations[at] = np.sqrt(1 / diagonal) / w[:, :, None]
-
-    with one_blas_thread():  # many small problems: BLAS would split each of them
-        in_threads(leave_out, columns_alike(o, max(space.rank, noise.size)))
-    return errors, deviations
-
-
-def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
-    """Places of the entries of columns with equally many, shape (k, s) each; k is cut so that k s width is limited."""
-    pieces = []
-    for s in np.unique(o.n_observed[o.n_observed > 0]):
-        starts = o.indptr[:-1][o.n_observed == s]
-        step = max(1, _PIECE_CELLS // int(s * max(1, width)))
-        pieces += [starts[lo : lo + step, None] + np.arange(s) for lo in range(0, starts.size, step)]
-    return pieces
-
-
-def _principal_axes(B, exactly):
-    """P and squared singular values of a stack of matrices, by the smaller of their Gram matrices unless `exactly`.
-
-    The noise that is added to the squares is never below 1e-10 of them, so squaring costs nothing; axes whose squares
-    are below that get no weight.
-    """
-    if exactly:
-        P, S, _ = np.linalg.svd(B, full_matrices=False)
-        return P, S**2
-    if B.shape[1] <= B.shape[2]:
-        squares, P = np.linalg.eigh(np.matmul(B, B.transpose(0, 2, 1)))
-        return P, np.maximum(squares, 0)
-    squares, V = np.linalg.eigh(np.matmul(B.transpose(0, 2, 1), B))
-    kept = squares > 1e-11 * squares[:, -1:]
-    squares = np.where(kept, squares, 0)
-    P = np.matmul(B, V) * np.where(kept, 1 / np.sqrt(np.where(kept, squares, 1)), 0)[:, None, :]
-    return P, squares
-
-
-def _inverse_parts(P, squares, x, noise):
-    """K^-1 x and the diagonal of K^-1, K = P diag(squares) P' + t I, shape (columns, s, noises); of t = 0 times t."""
-    spans_all = P.shape[1] == P.shape[2]  # then K^-1 has no part outside P, and none of it must be made up by rounding
-    y = np.einsum("ksr,ks->kr", P, x)
-    outside = np.zeros_like(x) if spans_all else x - np.einsum("ksr,kr->ks", P, y)
-    free = np.zeros_like(x) if spans_all else np.maximum(1 - (P**2).sum(axis=2), 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        plain = noise == 0
-        t = np.where(plain, 1.0, noise)
-        weights = np.where(plain, 0.0, 1 / (squares[:, :, None] + t))
-    solved = np.matmul(P, y[:, :, None] * weights) + outside[:, :, None] / t
-    diagonal = np.matmul(P**2, weights) + free[:, :, None] / t
-    diagonal[:, :, plain] = np.where(diagonal[:, :, plain] > 1e-10, diagonal[:, :, plain], np.nan)
-    return solved, diagonal
 
 
 def _with_offset(space: ColumnSpace, share: float) -> ColumnSpace:

@@ -112,7 +112,7 @@ def _half_width(model: _Model, o, filled, level: float, unbiased: bool) -> float
     able = filled[o.n_observed[filled] >= 4]
     able = able if able.size <= _ASKED_COLUMNS else able[np.linspace(0, able.size - 1, _ASKED_COLUMNS).astype(int)]
     asked, rng = o.take(able), as_generator(0)  # which halves: the same ones every time
-    column = np.repeat(np.arange(able.size), asked.n_observed)
+    column = asked.entry_columns
     scores = []
     for _ in range(_SPLITS if able.size else 0):
         order = np.lexsort((rng.random(column.size), column))

@@ -189,6 +189,11 @@ class Observations:
         return np.diff(self.indptr)
 
     @property
+    def entry_columns(self) -> np.ndarray:
+        """The column of every entry, shape (nnz,), as `rows` are their rows."""
+        return np.repeat(np.arange(self.shape[1]), self.n_observed)
+
+    @property
     def partial_columns(self) -> np.ndarray:
         """The columns that are not among the full ones, shape (n - d,)."""
         rest = np.ones(self.shape[1], bool)
@@ -241,7 +246,7 @@ class Observations:
     def to_dense(self) -> np.ndarray:
         """The whole matrix, shape (m, n), NaN where nothing is known; as other imputers take it."""
         M = np.full(self.shape, np.nan, self.values.dtype)
-        M[self.rows, np.repeat(np.arange(self.shape[1]), self.n_observed)] = self.values
+        M[self.rows, self.entry_columns] = self.values
         return M
 
     def full_matrix(self) -> np.ndarray:

@@ -20,7 +20,8 @@ import numpy as np
 from ._arguments import is_auto
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fix_signs
-from .learn import Lesson, column_losses, columns_alike, leave_one_out, penalty_of, size_of
+from .learn import Lesson, penalty_of
+from .leaving_out import column_losses, columns_alike, is_no_chance, leave_one_out, size_of
 from .observations import Observations
 from .solve import Status, solve_columns
 
@@ -37,6 +38,7 @@ _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost bey
 _WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
 _SMALL, _LARGE = 1e-70, 1e70  # numbers between which products of variances are numbers
 _SURE = 1.0  # standard errors by which sweeps must beat none
+_WORTHWHILE = 1e-3  # of the mean square error: a smaller gain is none
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ class _Verdict:
 
     def beats(self, other: _Verdict) -> bool:
         gain = other.losses - self.losses
-        spread = gain.std(ddof=1) if gain.size > 1 else 0.0
-        return bool(gain.mean() > max(_SURE * spread / np.sqrt(gain.size), 1e-3 * other.losses.mean()))
+        return gain.mean() > _WORTHWHILE * other.losses.mean() and (gain.size == 1 or is_no_chance(gain, _SURE))
 
     def optimism(self, noise: float) -> float:
         """By how much entries hidden from the sweeps are worse predicted than those left out after they were seen."""

@@ -137,7 +137,7 @@ def _judge_zero_space(center, o: Observations, status) -> None:
     x = o.values if center is None else o.values - center[o.rows]
     seen = o.n_observed > 0
     status[seen] = Status.SOLVED
-    status[np.repeat(np.arange(o.shape[1]), o.n_observed)[x != 0]] = Status.UNDETERMINED
+    status[o.entry_columns[x != 0]] = Status.UNDETERMINED
 
 
 def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threads, progress) -> None:

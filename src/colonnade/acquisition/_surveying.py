@@ -141,7 +141,7 @@ class Survey:
         ones = np.ones(k)
         space = ColumnSpace(self.basis.astype(o.values.dtype), ones, None, ones, np.nan)
         Z, status = solve_columns(space, o)
-        owner = np.repeat(np.arange(len(columns)), o.n_observed)
+        owner = o.entry_columns
         fitted = np.einsum("kr,kr->k", self.basis[o.rows], Z.T[owner].astype(np.float64))
         off, size = np.zeros(len(columns)), np.zeros(len(columns))
         with np.errstate(invalid="ignore"):

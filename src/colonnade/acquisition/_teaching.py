@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..completion import Completion, complete
-from ..learn import leave_one_out
+from ..leaving_out import leave_one_out
 from ..observations import Observations
 from ..solve import solve_columns
 from ._measuring import Measurements
@@ -100,8 +100,8 @@ def without_gaps(A) -> np.ndarray:
 def _with_columns(o: Observations, columns, A) -> Observations:
     """The observations with these columns known in full as A."""
     m, n = o.shape
-    kept = ~np.isin(np.repeat(np.arange(n), o.n_observed), columns)
-    owner = np.repeat(np.arange(n), o.n_observed)[kept]
+    kept = ~np.isin(o.entry_columns, columns)
+    owner = o.entry_columns[kept]
     rows = np.concatenate([o.rows[kept], np.tile(np.arange(m), len(columns))])
     owner = np.concatenate([owner, np.repeat(columns, m)])
     values = np.concatenate([o.values[kept], A.ravel(order="F")])

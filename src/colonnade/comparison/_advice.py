@@ -6,6 +6,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from ..leaving_out import is_no_chance
 from ._results import Result, label
 
 _EXACT = 1e-8  # of the spread of the entries
@@ -60,5 +61,4 @@ def _words(best: Result, second: Result) -> str:
 
 def _clearly_worse(best, other) -> bool:
     """By more than chance, the columns taken as independent; their root mean squares have the lighter tails."""
-    gains = np.sqrt(other) - np.sqrt(best)
-    return gains.size > 1 and bool(gains.mean() > _CHANCE * gains.std(ddof=1) / np.sqrt(gains.size))
+    return is_no_chance(np.sqrt(other) - np.sqrt(best), _CHANCE)

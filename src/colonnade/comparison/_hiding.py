@@ -42,7 +42,7 @@ def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
     rounding = rng.random() if alike else rng.random(o.shape[1])
     quota = np.minimum(np.floor(share * o.n_observed + rounding).astype(np.int64), o.n_observed - _KEPT)
     quota[o.full_columns] = 0
-    column = np.repeat(np.arange(o.shape[1]), o.n_observed)
+    column = o.entry_columns
     lots = rng.random(o.shape[0])[o.rows] if alike else rng.random(column.size)
     order = np.lexsort((lots, column))  # within each column at random
     hidden = np.zeros(column.size, bool)

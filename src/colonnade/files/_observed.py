@@ -28,6 +28,6 @@ def write_observed(observations, path, *, force: bool = False) -> None:
     if kind not in ("csv", "parquet"):
         raise ValueError(f"observations are written to csv or Parquet; got {path}")
     M = np.full(o.shape, np.nan, o.values.dtype)
-    M[o.rows, np.repeat(np.arange(o.shape[1]), o.n_observed)] = o.values
+    M[o.rows, o.entry_columns] = o.values
     with new_file(path, force=force) as working:
         {"csv": write_csv, "parquet": write_parquet}[kind](M, o.row_names, o.column_names, form_for(o, path), working)

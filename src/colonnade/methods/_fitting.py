@@ -10,6 +10,7 @@ import numpy as np
 
 from .._arguments import as_choice, as_count
 from ..completion import Completion
+from ..leaving_out import is_no_chance
 from ..observations import Observations, as_observations, pointers_of
 from ..solve import Status
 from ..sources import Source
@@ -75,7 +76,7 @@ class Hidden(NamedTuple):
 
 def hide(o: Observations, rng) -> tuple[Observations, Hidden]:
     """A tenth of the entries of partial columns (of all, if every one is full) taken out; no column loses its last."""
-    column = np.repeat(np.arange(o.shape[1]), o.n_observed)
+    column = o.entry_columns
     out = rng.random(column.size) < _HIDDEN_SHARE
     if o.full_columns.size < o.shape[1]:
         out &= ~np.isin(column, o.full_columns)
@@ -104,7 +105,7 @@ def chosen_center(center, rest: Observations, hidden: Hidden) -> bool:
         return center
     unit = unit_of(rest.values)
     gain = (hidden.values / unit) ** 2 - ((hidden.values - row_means(rest)[hidden.rows]) / unit) ** 2
-    return bool(gain.size > 1 and gain.mean() > _SURE * gain.std(ddof=1) / np.sqrt(gain.size))
+    return is_no_chance(gain, _SURE)
 
 
 def answer_of(o: Observations, X: Factors, unit: float, choices: dict, *, center=None, prior: bool) -> Completion:

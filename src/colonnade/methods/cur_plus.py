@@ -112,7 +112,7 @@ def _normal_matrix(U, V, o: Observations) -> np.ndarray:
 
 def _fitted(A, V, o: Observations) -> np.ndarray:
     """The entries of A V' at the places of o."""
-    columns, fitted = np.repeat(np.arange(o.shape[1]), o.n_observed), np.empty(o.rows.size)
+    columns, fitted = o.entry_columns, np.empty(o.rows.size)
     step = max(1, _BLOCK_CELLS // A.shape[1])
     for lo in range(0, fitted.size, step):
         here = slice(lo, lo + step)
