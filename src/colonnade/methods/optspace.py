@@ -25,6 +25,7 @@ from ._low_rank import Entries, Factors, factors_of, leading, times, transposed_
 from ._scales import unit_of
 
 _TRIAL = 1e-4, 30  # tol and most steps of a trial of a rank
+_CHEAP = 2e6  # entries times rank up to which a rank is tried from two starts
 _CLOSER = 0.01  # of that tol where fewer directions may do: exact data show it only then
 _BETTER = 0.999  # of the error so far, or a larger rank is not worth it
 _INNER = 1e-2, 50  # share to which the gradient in S is brought down in every step, and most products for it
@@ -53,8 +54,9 @@ def optspace(
         What is known; from a source, draw it with `observe`, which counts.
     rank : int or "auto"
         "auto" tries some on a tenth of the entries of partial columns that are hidden for it, each from the answer of
-        the one before, which also serves matrices of very unequal singular values better than one start does. With
-        a few columns much larger than the others it has been seen to fail; give the rank then.
+        the one before, which also serves matrices of very unequal singular values better than one start does, and small
+        problems from a start of its own too. With a few columns much larger than the others the steps have been seen to
+        end in a wrong place, of either and of a given rank.
     trim : bool
         Leave out of the start all columns with more than twice the mean number of entries, and rows likewise, as the
         paper does. With entries spread evenly there are none; here it throws away the full columns, and with them
@@ -214,7 +216,8 @@ def _trials(o: Observations, unit: float, trim: bool, rng, progress) -> tuple[Fa
     """The answer of the rank with the least error on hidden entries, and what was left out of the start, in words.
 
     Upwards, each from the last and the top of what that one leaves, so that small singular values are not lost beside
-    large ones; then where the singular values of the best fall most.
+    large ones, and if that is cheap from a start of its own, lest all inherit the mistakes of the first; then
+    downwards, where the singular values of the best fall most.
     """
     rest, hidden = hide(o, rng)
     e, ranks = Entries(rest, unit), ranks_to_try(largest_rank(rest))
@@ -222,16 +225,22 @@ def _trials(o: Observations, unit: float, trim: bool, rng, progress) -> tuple[Fa
     best, found, worse = np.inf, X, 0
     for done, r in enumerate(ranks):
         progress(done, len(ranks) + 1)
-        X, error = _trial(e, _grown(e, X, r, rng), hidden, unit)
+        starts = [_grown(e, X, r, rng)]
+        if 1 < r <= _CHEAP / e.values.size:
+            starts.append(_start(e, r, trim, rng)[0])
+        X, error = min((_trial(e, start, hidden, unit) for start in starts), key=lambda trial: trial[1])
         worse = 0 if error < _BETTER * best else worse + 1
         if worse == 0:
             best, found = error, X
         if worse == 2:
             break
-    for r in ranks_at_drops(found.d):
-        X, error = _trial(e, found.top(r), hidden, unit, _CLOSER * _TRIAL[0])
-        if error < best:
-            best, found = error, X
+    tried = set()
+    while fewer := [r for r in ranks_at_drops(found.d) if r not in tried]:
+        tried.update(fewer)
+        for r in fewer:
+            X, error = _trial(e, found.top(r), hidden, unit, _CLOSER * _TRIAL[0])
+            if error < best:
+                best, found = error, X
     return found, left_out
 
 
