@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.intervals import deviations
+from colonnade.intervals import _value_factors, deviations
 
 from problems import hide, low_rank
 
@@ -62,6 +62,17 @@ def test_large_counts_have_wider_intervals_than_small_ones(rng):
     assert abs(coverage - 0.9) < 0.03
     assert of_large > 0.78, "one width for all holds 0.74 of them"
     assert width < 0.95, "narrower than a constant width of the same coverage"
+
+
+def test_equal_predictions_have_equal_intervals(rng):
+    """Whatever the order of the entries; equal up to rounding counts as equal."""
+    predicted = np.repeat([0.0, 1.0, 2.0], 800) + 1e-15 * rng.standard_normal(2400)
+    squares = rng.exponential(np.linspace(0.1, 4.0, 2400))
+    order = rng.permutation(2400)
+    found, again = _value_factors(predicted, squares), _value_factors(predicted[order], squares[order])
+    np.testing.assert_allclose(found.at([0.0, 1.0, 1.5, 2.0]), again.at([0.0, 1.0, 1.5, 2.0]), rtol=1e-9)
+    expected = [squares[of].mean() / squares.mean() for of in (slice(800), slice(800, 1600), slice(1600, 2400))]
+    np.testing.assert_allclose(found.at([0.0, 1.0, 2.0]) ** 2, expected, rtol=0.05)  # diluted a little
 
 
 def test_the_deviation_is_that_of_the_posterior(rng):

@@ -6,7 +6,7 @@ import pytest
 import colonnade as co
 from colonnade import Status
 from colonnade.learn import _best_noise, learn
-from colonnade.leaving_out import column_losses, leave_one_out
+from colonnade.leaving_out import column_losses, is_no_chance, leave_one_out
 
 from problems import hide, low_rank
 
@@ -103,6 +103,12 @@ def test_noise_is_found_where_nothing_needs_shrinking(rng):
     assert not (completion.certificates().verdict == "off the column space").any()
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-200, 1e200])
+def test_gains_of_any_size_are_no_chance_or_are(unit):
+    assert is_no_chance(unit * np.array([3.0, 2.0, 1.0, 1.5, 2.5]), 2.0)
+    assert not is_no_chance(unit * np.array([3.0, -2.0, 1.0, -1.5, 0.2]), 2.0)
+
+
 def test_no_single_entry_decides_the_noise():
     """Each of two noises is better in half of the columns: the one is taken that says how large the errors are."""
     column = np.repeat(np.arange(40), 10)
@@ -115,11 +121,12 @@ def test_no_single_entry_decides_the_noise():
     assert _best_noise(column_losses(errors**2, column), errors, deviations, column) == 0
 
 
-def test_a_wild_entry_spoils_its_own_column_only(rng):
+@pytest.mark.parametrize("wild", [999.0, 1e100, 1e300])
+def test_a_wild_entry_spoils_its_own_column_only(rng, wild):
     M, known = noisy_problem(rng)
     hidden = np.isnan(known)
     hidden[:, 60] = False
-    known[np.flatnonzero(~np.isnan(known[:, 60]))[0], 60] = 999.0
+    known[np.flatnonzero(~np.isnan(known[:, 60]))[0], 60] = wild
     completion = co.complete(known)
     assert np.sqrt(np.mean((completion.to_dense() - M)[hidden] ** 2)) < 1.5 * 0.05
     assert (completion.certificates().verdict == "off the column space").nonzero()[0].tolist() == [60]

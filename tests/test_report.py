@@ -188,6 +188,15 @@ def test_results_remember_how_they_were_made(tmp_path):
     assert report_html(back) == report_html(completion)
 
 
+def test_the_order_does_not_hang_on_the_unit():
+    _, o = noisy(np.random.default_rng(0))
+    tables = [
+        report_html(co.complete(replace(o, values=o.values * unit), refine=0)) for unit in (1.0, 2.0**-30, 2.0**200)
+    ]
+    orders = [re.findall(r'<th scope="row" data-sort="(\d+)">', text) for text in tables]
+    assert len(orders[0]) > 5 and orders[0] == orders[1] == orders[2]
+
+
 def test_a_result_in_blocks_has_the_same_table(tmp_path, monkeypatch):
     _, o = noisy(np.random.default_rng(0))
     columns = np.repeat(np.arange(o.shape[1]), o.n_observed)

@@ -189,11 +189,16 @@ class Completion:
 
         return column_means(self, level, unbiased)
 
+    @property
+    def has_variances(self) -> bool:
+        """Whether the squares of such numbers are floating-point numbers."""
+        return self.rank == 0 or 1e-280 < self.space.variances[0] < 1e280
+
     def _refuse_without_intervals(self) -> None:
         if not self.by_columns:
             method = self.choices.get("method", "this method")
             raise ValueError(f"{method} has no intervals; complete(completion.observations) has them")
-        if self.rank and not 1e-280 < self.space.variances[0] < 1e280:
+        if not self.has_variances:
             size = float(np.abs(self.observations.values).max())
             raise ValueError(f"numbers as {size:.0e} have no variances in floating point: divide the data by it first")
 

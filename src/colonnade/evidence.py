@@ -62,8 +62,8 @@ class Spectrum:
 
 
 def hold_out(completion) -> HeldOut | None:
-    """The entries left out; None where leaving out has no closed form, or too few can be."""
-    if not completion.by_columns:
+    """The entries left out; None where leaving out has no closed form or no variances, or too few can be."""
+    if not (completion.by_columns and completion.has_variances):
         return None
     some = completion.some_columns(_STORED_COLUMNS) if hasattr(completion, "some_columns") else completion
     columns = able_columns(some)

@@ -134,15 +134,19 @@ def able_columns(completion) -> np.ndarray:
 
 
 def _value_factors(predicted, squares) -> _ValueFactors:
-    """From the mean squares of entries of about the same predicted value, equally many each time."""
+    """From the mean squares of entries of about the same predicted value, about equally many each time."""
     typical = float(np.mean(squares))
     n_bins = min(_VALUE_BINS, predicted.size // _BIN_ENTRIES)
     if typical == 0 or n_bins < 2:
         return _WHATEVER_VALUE
-    bins = np.array_split(np.argsort(predicted, kind="stable"), n_bins)
-    sums, counts = np.array([squares[of].sum() for of in bins]), np.array([of.size for of in bins])
+    size = float(np.abs(predicted).max()) or 1.0
+    coarse = np.round(predicted / size, 9)  # what differs by rounding is the same value, and in the same bin
+    edges = np.unique(np.quantile(coarse, np.linspace(0, 1, n_bins + 1)[1:-1], method="higher"))
+    of = np.searchsorted(edges, coarse, side="right")
+    counts = np.bincount(of, minlength=edges.size + 1)
+    sums, places = np.bincount(of, squares), np.bincount(of, coarse) / np.maximum(counts, 1) * size
     factors = np.sqrt((sums + _VALUE_CAUTION * typical) / ((counts + _VALUE_CAUTION) * typical))
-    return _ValueFactors(np.array([np.median(predicted[of]) for of in bins]), factors)
+    return _ValueFactors(places[counts > 0], factors[counts > 0])
 
 
 def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._arguments import as_generator, is_auto
 from .column_space import ColumnSpace, fit_column_space
-from .leaving_out import column_losses, is_no_chance, leave_one_out, size_of
+from .leaving_out import column_losses, is_no_chance, leave_one_out
 from .observations import Observations
 from .solve import solve_columns
 
@@ -23,6 +23,7 @@ _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tr
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
 _WILD = 100.0  # times the median loss: more does not count, lest a single wild column decide for all
+_LARGEST = 1e75  # times the usual entry, beyond which an error is not told from others
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
@@ -212,7 +213,7 @@ def _shorter(whole: _Candidate, asked: Observations, shrinkage) -> list[_Candida
     found = []
     for rank in reversed(_ranks(whole.space)):
         found.append(_judge(_truncated(whole.space, rank), asked, shrinkage, whole.offset))
-        if whole.is_clearly_better_than(found[-1]):
+        if len(found) > 1 and all(whole.is_clearly_better_than(candidate) for candidate in found[-2:]):
             break
     return found
 
@@ -226,7 +227,7 @@ def _best_of(candidates: list[_Candidate]) -> _Candidate:
 
 
 def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) -> _Candidate:
-    """The noise variance with the least error for this space, and that error (mean square of an entry left out)."""
+    """A noise variance for this space, and the losses with it."""
     if shrinkage == "auto":
         scale = space.variances.sum() / space.basis.shape[0]
         noise = _NOISE_SHARES * (scale or 1.0)
@@ -234,11 +235,19 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) ->
         noise = np.array([shrinkage], dtype=np.float64)
     errors, deviations = leave_one_out(space, asked, noise)
     column = asked.entry_columns
-    squares = (errors / size_of(asked)) ** 2
+    squares = _squares(errors, asked)
     squares[np.isnan(squares)] = np.inf  # no prediction at all
     losses = _without_wild(column_losses(squares, column))
     k = _best_noise(losses, errors, deviations, column)
     return _Candidate(losses[:, k], space, float(noise[k]), offset)
+
+
+def _squares(x, asked: Observations) -> np.ndarray:
+    """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
+    sizes = np.abs(asked.values[asked.values != 0].astype(np.float64))
+    unit = float(np.median(sizes)) if sizes.size else 1.0
+    with np.errstate(over="ignore"):
+        return np.clip(x / unit, -_LARGEST, _LARGEST) ** 2
 
 
 def _without_wild(losses) -> np.ndarray:
@@ -250,7 +259,7 @@ def _without_wild(losses) -> np.ndarray:
 
 
 def _best_noise(losses, errors, deviations, column) -> int:
-    """Of the noise variances that are not clearly worse than the best, the one that makes the errors likeliest.
+    """Of the noise variances within a standard error of the best, the one that makes the errors likeliest.
 
     Where there is little to shrink the error hardly depends on the noise, and where there are few entries a single one
     may decide it; how large the noise is all the errors tell.
@@ -328,7 +337,7 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
 def _fit_words(best: _Candidate, asked: Observations) -> str:
     """How well the full columns explain the others, in words."""
     x = asked.values.astype(np.float64) - (0 if best.space.center is None else best.space.center[asked.rows])
-    spread = float(np.sqrt(np.mean((x / size_of(asked)) ** 2))) if x.size else 0.0
+    spread = float(np.sqrt(_without_wild(column_losses(_squares(x, asked), asked.entry_columns)[:, None]).mean()))
     share = np.sqrt(best.error) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of their spread"
     if share > 0.7:

@@ -116,6 +116,7 @@ def size_of(o: Observations) -> float:
     return float(np.abs(o.values.astype(np.float64)).max(initial=0)) or 1.0
 
 
-def is_no_chance(gains, n_errors: float) -> bool:
+def is_no_chance(gains, n_standard_errors: float) -> bool:
     """Whether the mean of some gains is positive by more than so many of its standard errors."""
-    return bool(gains.size > 1 and gains.mean() > n_errors * gains.std(ddof=1) / np.sqrt(gains.size))
+    gains = gains / (float(np.abs(gains).max(initial=0)) or 1.0)  # lest squares of small ones vanish
+    return bool(gains.size > 1 and gains.mean() > n_standard_errors * gains.std(ddof=1) / np.sqrt(gains.size))

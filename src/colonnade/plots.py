@@ -71,6 +71,9 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
     if found.deviations.size == 0:
         _say(ax, "no direction: every column is full, or the full columns are zero", palette)
         return
+    if not completion.has_variances:
+        _say(ax, "such numbers have no variances in floating point: rescale the data", palette)
+        return
     if found.of_full_columns is not None:
         values = found.of_full_columns[:_DIRECTIONS]
         label = "of the full columns"

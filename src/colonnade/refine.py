@@ -29,10 +29,9 @@ _MOST_SWEEPS = 3
 _FOLDS = 3
 _HIDDEN_SHARE = 0.2
 _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
-_TAUGHT_COLUMNS = 4_000  # partial columns from which the prior is learned
-_TRIAL_COLUMNS = 1_000  # from which it is learned on trial
+_TAUGHT_COLUMNS = 1_000, 10  # partial columns from which the prior is learned, and for each direction, at least
 _UNSURE_COLUMNS = 400  # over which the uncertainty of the coefficients is averaged
-_MANY_ENTRIES = 200_000  # from which on one fold tells enough
+_MANY_ENTRIES = 100_000  # of partial columns, from which on one fold tells enough
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
@@ -142,7 +141,7 @@ def _carried_out(
     """
     what = "over rows and columns" if verdict.by_rows else "that learn the prior from the partial columns too"
     said = f"{verdict.n_sweeps} sweep{'s' if verdict.n_sweeps > 1 else ''} {what}{why}"
-    taught = o if verdict.by_rows else _part(o, _evenly(o.partial_columns, _TAUGHT_COLUMNS))
+    taught = o if verdict.by_rows else _taught_by(o, _asked(o), lesson)
     start, n_sweeps = (begun.left[0][0], 1) if begun and len(begun.left) == 1 else (lesson.space, verdict.n_sweeps)
     *_, space = _sweeps(start, lesson.noise_variance, taught, verdict.by_rows, n_sweeps)
     return replace(lesson, space=space, choices={**lesson.choices, "refine": said}), verdict.optimism(
@@ -268,20 +267,20 @@ def _rows_are_affordable(o: Observations, lesson: Lesson) -> bool:
 
 
 def _folds(o: Observations) -> int:
-    """Several where there are few entries, and each of them counts."""
-    return _FOLDS if o.values.size < _MANY_ENTRIES else 1
+    """Several where the partial columns have few entries, and each of them counts."""
+    return _FOLDS if o.n_observed[_hidable(o)].sum() < _MANY_ENTRIES else 1
 
 
 def _judge(o: Observations, lesson: Lesson, rng, kinds, counts, n_folds: int) -> list[_Verdict]:
     """None and all kinds and numbers of sweeps, by entries hidden from them."""
-    columns = _evenly(_hidable(o), max(20, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[_hidable(o)])))))
+    columns = _asked(o)
     turns = _turns(o, columns, rng)
     results: dict = {}
     for fold in range(n_folds):
         hidden = turns == fold
         visible, asked = o.only(~hidden), np.flatnonzero(hidden)
         seen = visible.take(columns)
-        for kind, n, space in _trials(visible, lesson, kinds, counts):
+        for kind, n, space in _trials(visible, columns, lesson, kinds, counts):
             errors = _errors_at(space, lesson.noise_variance, o, seen, columns, asked)
             results.setdefault((kind, n), []).append((asked, errors, (space, seen)))
     size = size_of(o.take(columns))
@@ -296,11 +295,11 @@ def _verdict_of(kind, n, parts, o: Observations, size: float) -> _Verdict:
     return _Verdict(kind, n, column_losses(errors**2, column), typical, [left for _, _, left in parts])
 
 
-def _trials(visible: Observations, lesson: Lesson, kinds, counts):
-    """(by_rows, number, space) of no sweep and of every number of every kind."""
+def _trials(visible: Observations, asked, lesson: Lesson, kinds, counts):
+    """(by_rows, number, space) of no sweep and of every number of every kind; some columns are `asked`."""
     yield False, 0, lesson.space
     for by_rows in kinds:
-        taught = visible if by_rows else _part(visible, _evenly(visible.partial_columns, _TRIAL_COLUMNS))
+        taught = visible if by_rows else _taught_by(visible, asked, lesson)
         for n, space in enumerate(_sweeps(lesson.space, lesson.noise_variance, taught, by_rows, max(counts)), 1):
             if n in counts:
                 yield by_rows, n, space
@@ -346,6 +345,18 @@ def _part(o: Observations, partial) -> Observations:
         return o
     columns = np.sort(np.concatenate([o.full_columns, partial]))
     return replace(o.take(columns), full_columns=np.searchsorted(columns, o.full_columns), full_scales=o.full_scales)
+
+
+def _taught_by(o: Observations, asked, lesson: Lesson) -> Observations:
+    """The full columns and, of many partial ones, some from which the prior is learned, all `asked` among them."""
+    most = max(_TAUGHT_COLUMNS[0], _TAUGHT_COLUMNS[1] * lesson.space.rank)
+    return _part(o, np.union1d(_evenly(o.partial_columns, most), asked))
+
+
+def _asked(o: Observations) -> np.ndarray:
+    """The columns of which entries are hidden."""
+    able = _hidable(o)
+    return _evenly(able, max(20, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[able])))))
 
 
 def _evenly(columns, most: int) -> np.ndarray:

@@ -208,7 +208,9 @@ def _open_columns(completion, table) -> list[dict]:
     """The columns that need help, the worst first."""
     open_ones = table[~np.isin(table.verdict, _GOOD)]
     badness = {verdict: k for k, verdict in enumerate(_WORST_FIRST)}
-    uncertain = np.nan_to_num(open_ones.uncertainty, nan=-1.0, posinf=np.inf).round(6)  # rounding errors do not rank
+    uncertain = np.nan_to_num(open_ones.uncertainty, nan=-1.0, posinf=np.inf)
+    largest = uncertain[np.isfinite(uncertain)].max(initial=0) or 1.0
+    uncertain = (uncertain / largest).round(9)  # lest rounding errors decide which column comes first
     order = np.lexsort((-uncertain, [badness[str(verdict)] for verdict in open_ones.verdict]))
     names = completion.column_names
     return [_open_column(one, names, badness) if k < _MOST_ROWS else {} for k, one in enumerate(open_ones[order])]

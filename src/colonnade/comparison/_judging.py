@@ -6,6 +6,7 @@ import time
 import warnings
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ..completion import Completion
 from ..methods import tall_project_errors
@@ -30,7 +31,7 @@ def judged(name: str, run, task: Task, hidden: Hidden) -> tuple[Result, np.ndarr
             predicted = _predictions(answer, task, hidden)
     except Exception as error:
         return Result(name, remark=one_line(error)), np.zeros(0)
-    remarks = [one_line(w.message) for w in caught if "converge" in str(w.message)][:1]
+    remarks = [one_line(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)][:1]
     read = 0 if task.source is None else task.source.entries_read - before
     entries = int(read or task.observations.rows.size)
     left_open = ~np.isfinite(predicted)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
-from .._threads import default_threads, in_threads
+from .._threads import in_threads
 from ..observations import Observations
 
 _FEW_PRODUCTS = 2_000_000  # below this many a second thread costs more than it saves
+_MOST_PIECES = 8
 
 
 class Factors(NamedTuple):
@@ -70,9 +71,12 @@ class Entries:
 
 
 def _pieces_of(indptr, width: int) -> list[tuple[int, int]]:
-    """Columns lo to hi for each thread, with about as many entries; `width` products are to be formed of each."""
-    n_pieces = default_threads() if indptr[-1] * width > _FEW_PRODUCTS else 1
-    edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_pieces + 1)[1:-1])
+    """Columns lo to hi with about as many entries each, for threads; `width` products are to be formed of each entry.
+
+    How many pieces there are does not depend on the threads, so that neither does how sums over them are rounded.
+    """
+    n_pieces = min(_MOST_PIECES, 1 + int(indptr[-1]) * width // _FEW_PRODUCTS)
+    edges = np.searchsorted(indptr, np.linspace(0, int(indptr[-1]), n_pieces + 1)[1:-1])
     return list(pairwise([0, *edges.tolist(), indptr.size - 1]))
 
 
