@@ -425,3 +425,19 @@ def test_7_other_parameters(Imputer, settings):
     _, known = table(np.random.default_rng(0), Imputer)
     with pytest.raises(ValueError, match=next(iter(settings))):
         Imputer(**settings).fit(known)
+
+
+@pytest.mark.parametrize(("n", "p", "k"), [(40, 5, 3), (100, 6, 4), (200, 10, 6)])
+def test_complete_rows_alone_teach_what_rows_with_gaps_need(rng, n, p, k):
+    """Against the Gaussian conditional mean with the moments of the complete rows."""
+    ratios = []
+    for _ in range(8):
+        T = rng.standard_normal((n + 100, k)) @ rng.standard_normal((k, p)) + 0.2 * rng.standard_normal((n + 100, p))
+        gaps = rng.random((100, p)) < 0.4
+        new = np.where(gaps, np.nan, T[n:])
+        mean, C, expected = T[:n].mean(axis=0), np.cov(T[:n].T), new.copy()
+        for row, gap in zip(expected, gaps):
+            row[gap] = mean[gap] + C[np.ix_(gap, ~gap)] @ np.linalg.solve(C[np.ix_(~gap, ~gap)], (row - mean)[~gap])
+        filled = co.CompleteRowsImputer().fit(T[:n]).transform(new)
+        ratios.append(np.linalg.norm(filled - T[n:]) / np.linalg.norm(expected - T[n:]))
+    assert np.median(ratios) < 1.05 and max(ratios) < 2

@@ -126,6 +126,16 @@ def test_csv_without_names_and_with_numbers_for_names(known, tmp_path):
     same(co.read(path), known, list("abcdef"))
 
 
+@pytest.mark.parametrize("columns", [4, 6, 10])
+def test_csv_of_pandas_with_its_own_numbers_for_titles(tmp_path, columns, rng):
+    frame = pd.DataFrame(rng.standard_normal((8, columns)))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    same(co.read(tmp_path / "t.csv"), frame.to_numpy(), None, [str(j) for j in range(columns)])
+    whole = pd.DataFrame([[0, 1, 2, 3], [5, 6, 7, 8]])  # may be data
+    whole.to_csv(tmp_path / "t.csv", index=False, header=False)
+    same(co.read(tmp_path / "t.csv"), whole.to_numpy(dtype=float), None, None)
+
+
 def test_csv_of_r_without_a_title_over_the_row_names(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('"a","b"\n"x",1,NA\n"y",3,4\n')

@@ -424,7 +424,7 @@ def checked_bounds(bounds):
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
         raise TypeError(f"bounds must be a pair (low, high) of numbers; got {bounds!r}")
     if any(isinstance(b, (bool, str)) or not isinstance(b, (int, float, np.number)) for b in bounds):
-        raise TypeError(f"bounds must be a pair (low, high) of numbers; got {bounds!r}")
+        raise TypeError(f"bounds must be a pair (low, high) of numbers, with -inf or inf for none; got {bounds!r}")
     low, high = (float(b) for b in bounds)
     if not low < high:
         raise ValueError(f"bounds must be (low, high) with low < high; got {bounds!r}")

@@ -19,6 +19,7 @@ from .solve import solve_columns
 _ASKED_ENTRIES = 4_000  # of partial columns that are left out
 _ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
 _FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
+_PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, a half up to so many
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
@@ -27,6 +28,7 @@ _LARGEST = 1e75  # times the usual entry, beyond which an error is not told from
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
+_ALL_DIRECTIONS = "all that the full columns have"
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
 
 
@@ -137,17 +139,20 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
 
 
 def _pretend(o: Observations, rng) -> Observations | None:
-    """Some of the full columns with entries hidden as in the partial ones; None if there are too few for that."""
+    """Some of the full columns with entries hidden; None if there are too few for that.
+
+    As many are left as the partial columns have, up to nearly all: columns that are still to come may have any number,
+    and only those with more entries than directions tell how large the noise is.
+    """
     m, d = o.shape[0], o.full_columns.size
-    hidden = rng.choice(d, max(1, d // 4), replace=False)
-    typical = np.median(o.n_observed[o.partial_columns]) if o.partial_columns.size else m / 2
-    s = int(np.clip(typical, min(5, m // 2), m - 1))
     if d < 3 or m < 3:
         return None
+    hidden = rng.choice(d, d // _PRETENDED[0] if d > _PRETENDED[1] else d // 2, replace=False)
+    typical = np.median(o.n_observed[o.partial_columns]) if o.partial_columns.size else m / 4
+    fewest = int(np.clip(typical, min(3, m - 1), m - 1))
     A = o.full_matrix()
-    for k in hidden:
-        unseen = rng.choice(m, m - s, replace=False)
-        A[unseen, k] = np.nan
+    for k, s in zip(hidden, np.linspace(fewest, m - 1, hidden.size).astype(int)):
+        A[rng.choice(m, m - s, replace=False), k] = np.nan
     return Observations.from_dense(A)
 
 
@@ -156,7 +161,9 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
     center = lesson.space.center is not None
     limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
     space = fit_column_space(o, rank=limit, center=center)
-    return Lesson(space, lesson.noise_variance, lesson.choices)
+    how = "by leaving out" if lesson.has_chosen_rank else _ALL_DIRECTIONS
+    words = choices_in_words(space, center, lesson.noise_variance, rank, how)["rank"]
+    return Lesson(space, lesson.noise_variance, {**lesson.choices, "rank": words})
 
 
 @dataclass(frozen=True)
@@ -202,7 +209,7 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
         best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
         best = min([best, *(c for c in shorter if _ends_at_a_drop(c.space.rank, whole_space))], key=lambda c: c.error)
     is_whole = any(best is c for c in whole)
-    how = "all that the full columns have" if is_whole else "by leaving out"
+    how = _ALL_DIRECTIONS if is_whole else "by leaving out"
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     choices["fit"] = _fit_words(best, asked)
     return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
@@ -341,5 +348,5 @@ def _fit_words(best: _Candidate, asked: Observations) -> str:
     share = np.sqrt(best.error) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of their spread"
     if share > 0.7:
-        said += ": the full columns explain little, the data are not of low rank"
+        said += ": the full columns explain little, for the data are not of low rank or have more directions than these"
     return said

@@ -45,10 +45,11 @@ def advise(done: list[Result], losses: dict, spread: float) -> str:
 
 
 def _choice(equal: list[Result]) -> str:
-    """Of those that predict equally well, one that reads little, has intervals, is quick; in this order."""
+    """Of those that predict equally well, one that reads little, has intervals, is off least, is quick; in order."""
     frugal = [r for r in equal if r.entries <= _MORE * min(r.entries for r in equal)]
     sure = [r for r in frugal if r.coverage is not None]
-    chosen = min(sure or frugal, key=lambda r: r.seconds)
+    able = sure or frugal
+    chosen = min((r for r in able if r.error <= _SLIGHT * min(r.error for r in able)), key=lambda r: r.seconds)
     reasons = ["reads fewer entries"] if len(frugal) < len(equal) else []
     reasons += ["has intervals"] if len(sure) < len(frugal) and sure else []
     return f"{label(chosen.method)}, which {' and '.join(reasons) or 'is the quickest of them'}"

@@ -20,6 +20,7 @@ MISSING = (
 )
 NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*$"
 _FEWEST_LABELS = 6  # numbers that can hardly be in order by chance
+_FEWEST_COUNTED = 4  # columns that count up; three could be a triple
 _TITLES = {"", "id", "index", "key", "name", "names", "row", "rows", "row_name", "row_names", "rowname", "unnamed: 0"}
 
 
@@ -131,7 +132,8 @@ def _has_header(lines: list[list[str]]) -> bool:
 
     It does if there is text in it besides the first cell; or in the first cell and no text below it; or if that cell
     is a usual title, or the others look like years, wavelengths or numbers of things; or if nothing stands in the first
-    cell and the others look like numbers of columns, as pandas writes them.
+    cell and the others look like numbers of columns, as pandas writes them; or if all count up from 0 or 1, as it
+    writes them without an index.
     """
     first, below = lines[0], [line[0] for line in lines[1:]]
     if any(_is_text(cell) for cell in first[1:]):
@@ -139,8 +141,19 @@ def _has_header(lines: list[list[str]]) -> bool:
     if _is_text(first[0]):
         is_title = first[0].strip().lower() in _TITLES
         return is_title or not any(_is_text(cell) for cell in below) or _are_labels(lines)
+    if _counts_columns(lines):
+        return True
     numbered = all(cell.strip().isdigit() for cell in first[1:]) and _distinct(first[1:])
     return len(first) > 1 and first[0].strip() == "" and numbered and bool(below) and _distinct(below)
+
+
+def _counts_columns(lines: list[list[str]]) -> bool:
+    """Whether the first line is 0, 1, 2, ... or 1, 2, 3, ...; a short one only if the numbers below are not whole."""
+    cells = [cell.strip() for cell in lines[0]]
+    if cells not in ([str(k + first) for k in range(len(cells))] for first in (0, 1)) or len(cells) < _FEWEST_COUNTED:
+        return False
+    below = [float(cell) for line in lines[1:] for cell in line if re.match(NUMBER, cell)]
+    return bool(below) and (len(cells) >= _FEWEST_LABELS or not all(number.is_integer() for number in below))
 
 
 def _are_labels(lines: list[list[str]]) -> bool:
