@@ -15,7 +15,7 @@ ORDER = [
     ["observations"],
     ["sampling", "files", "block_files", "coverage", "harness"],
     ["column_space", "grouping", "cluster", "disk_columns"],
-    ["leaving_out", "solve", "labels", "cutting"],
+    ["leaving_out", "solve", "labels", "cutting", "wild_entries"],
     ["learn", "certificates"],
     ["inspection", "intervals", "means", "refine", "row_selection"],
     ["evidence"],

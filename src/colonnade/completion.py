@@ -20,6 +20,7 @@ from .refine import refine_lesson
 from .sampling import observe
 from .solve import Status, solve_columns
 from .sources import as_source
+from .wild_entries import wild_words
 
 _BLOCK_CELLS = 4_000_000
 _SMALL = 1_000_000  # entries up to which the matrices are so small that BLAS threads would only wait for each other
@@ -373,7 +374,8 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     space, noise = lesson.space, lesson.noise_variance
     coefficients, status = solve(space, observations, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
-    choices = lesson.choices
+    wild = wild_words(observations)
+    choices = {**lesson.choices, "wild": wild} if wild else lesson.choices
     return Completion(observations, space, coefficients, status, noise, bounds, choices, optimism=optimism, run=run)
 
 

@@ -1,0 +1,47 @@
+"""Entries out of all proportion: typos, and codes such as -999 that stand for nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._arguments import shown
+from .observations import Observations
+
+_WILD = 100.0  # times every other entry of its row and of its column
+_MOST = 20  # that are looked at, the largest ones
+_SAMPLE = 100_000  # entries that tell the usual size
+
+
+def wild_entries(o: Observations) -> np.ndarray:
+    """Where in `values` entries stand that are far larger than the usual one and all of their row and column."""
+    if o.values.size < 2:
+        return np.zeros(0, np.int64)
+    some = np.abs(o.values[:: -(-o.values.size // _SAMPLE)].astype(np.float64))
+    usual = float(np.median(some[some > 0])) if some.any() else 0.0
+    if max(float(o.values.max()), -float(o.values.min())) / _WILD <= usual:
+        return np.zeros(0, np.int64)
+    sizes = np.abs(o.values.astype(np.float64))
+    largest = np.argsort(-sizes, kind="stable")[:_MOST]
+    return np.array([at for at in largest if sizes[at] / _WILD > usual and _is_wild(o, sizes, at)], np.int64)
+
+
+def _is_wild(o: Observations, sizes, at: int) -> bool:
+    j = np.searchsorted(o.indptr, at, side="right") - 1
+    column, row = np.arange(o.indptr[j], o.indptr[j + 1]), np.flatnonzero(o.rows == o.rows[at])
+    return all(others.size > 1 and (sizes[others[others != at]] < sizes[at] / _WILD).all() for others in (column, row))
+
+
+def wild_words(o: Observations) -> str:
+    """The largest of them by name, and what to do; "" if there is none."""
+    found = wild_entries(o)
+    if found.size == 0:
+        return ""
+    j = int(np.searchsorted(o.indptr, found[0], side="right") - 1)
+    i = int(o.rows[found[0]])
+    row = i if o.row_names is None else shown(o.row_names[i])
+    column = j if o.column_names is None else shown(o.column_names[j])
+    more = f" (and {found.size - 1:,} more)" if found.size > 1 else ""
+    return (
+        f"row {row} of column {column} is {o.values[found[0]]:g}, over {_WILD:g} times any other entry of its row and"
+        f" its column{more}: take it out if that is a typo or stands for nothing"
+    )
