@@ -46,32 +46,27 @@ def observe(source, *, n_full_columns: int, n_entries: int, probabilities=None, 
     )
     counts = np.full(n, m)
     at = 0
-    for start, stop, is_full in _pieces(n, full, max(1, _BLOCK_DRAWS // s)):
-        if is_full:
-            drawn, repeats, known = np.arange(m), 1, source.columns([start])[:, 0]
-        else:
-            drawn, repeats, counts[start:stop] = _distinct_draws(rng, m, stop - start, s)
-            known = source.entries(drawn, np.repeat(np.arange(start, stop), counts[start:stop]))
-        here = slice(at, at + drawn.size)
-        rows[here], weights[here], values[here] = drawn, repeats, known
-        at += drawn.size
+    is_full = np.zeros(n, bool)
+    is_full[full] = True
+    step = max(1, _BLOCK_DRAWS // s)
+    for start in range(0, n, step):
+        others = np.flatnonzero(~is_full[start : start + step]) + start
+        drawn, repeats, counts[others] = _distinct_draws(rng, m, others.size, s)
+        ends = at + np.cumsum(counts[start : start + step])
+        here = slice(at, ends[-1])
+        of_others = np.repeat(~is_full[start : start + step], counts[start : start + step])
+        rows[here][of_others], weights[here][of_others] = drawn, repeats
+        values[here][of_others] = source.entries(drawn, np.repeat(others, counts[others]))
+        for j in np.flatnonzero(is_full[start : start + step]):
+            whole = slice(ends[j] - m, ends[j])
+            rows[whole], values[whole] = np.arange(m), source.columns([start + j])[:, 0]
+        at = here.stop
     if at < 0.9 * room:  # many repeats: give the spare room back
         rows, values, weights = rows[:at].copy(), values[:at].copy(), weights[:at].copy()
     rows, values, weights = rows[:at], values[:at], weights[:at]
     return Observations(
         (m, n), pointers_of(counts), rows, values, weights if (weights != 1).any() else None, full, scales
     )
-
-
-def _pieces(n, full, step):
-    """The columns in order, as (start, stop, is_full): every full one by itself, the others up to `step` at a time."""
-    start = 0
-    for j in [*full.tolist(), n]:
-        for lo in range(start, j, step):
-            yield lo, min(lo + step, j), False
-        if j < n:
-            yield j, j + 1, True
-        start = j + 1
 
 
 def _distinct_draws(rng, m, n_columns, s):
