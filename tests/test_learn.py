@@ -1,12 +1,14 @@
 """The automatic settings: exact on exact data, close to the best on others, honest where nothing helps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import colonnade as co
 from colonnade import Status
-from colonnade.learn import _best_noise, learn
-from colonnade.leaving_out import column_losses, is_no_chance, leave_one_out
+from colonnade.learn import _best_noise, _with_offset, learn
+from colonnade.leaving_out import column_losses, is_no_chance, leave_one_out, leave_one_out_with_offsets
 
 from problems import hide, low_rank
 
@@ -42,6 +44,20 @@ def test_leaving_one_out_is_what_it_says(rng):
                 at = some.indptr[j] + k
                 np.testing.assert_allclose(errors[at, 0], x[k] - weights @ np.delete(x, k), atol=1e-9)
                 np.testing.assert_allclose(deviations[at, 0] ** 2, K[i, i] - weights @ K[others, i], rtol=1e-8)
+
+
+def test_an_offset_judged_beside_the_space_is_as_one_within_it(rng):
+    _, known, _ = noisy(rng, n=40)
+    o = co.Observations.from_dense(known)
+    some = replace(o.take(o.partial_columns[:5]), weights=rng.uniform(0.5, 2, 75))
+    for r in (4, 20):
+        space = co.fit_column_space(o, rank=r)
+        entry_variance = space.variances.sum() / 150
+        noise = entry_variance * np.array([1e-3, 0.1, 10.0])
+        beside = leave_one_out_with_offsets(space, some, noise, [0.0, 0.01 * entry_variance, entry_variance])
+        for share, found in zip((0, 0.01, 1), beside):
+            for got, expected in zip(found, leave_one_out(_with_offset(space, share), some, noise)):
+                np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
 
 
 def test_plain_least_squares_is_left_out_too(rng):

@@ -540,9 +540,9 @@ def solve_groups(
 
 
 @compiled(any_order=True)
-def residuals(U, Z, indptr, rows, values, result):
-    """result[k] = x - z_j' u_i for every entry k = (i, j), i from `rows`; U is m x r, Z is n x r."""
-    for j in range(indptr.size - 1):
+def residuals(U, Z, indptr, rows, values, first, last, result):
+    """result[k] = x - z_j' u_i for every entry k = (i, j), i from `rows`, j in first:last; U is m x r, Z is n x r."""
+    for j in range(first, last):
         for k in range(indptr[j], indptr[j + 1]):
             i, fitted = rows[k], 0.0
             for q in range(Z.shape[1]):

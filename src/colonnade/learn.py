@@ -6,13 +6,15 @@ of its column, how far is it off?
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from ._arguments import as_generator, is_auto
 from .column_space import ColumnSpace, fit_column_space
-from .leaving_out import column_losses, is_no_chance, leave_one_out
+from .leaving_out import column_losses, is_no_chance, leave_one_out_with_offsets
 from .observations import Observations
 from .solve import solve_columns
 
@@ -23,6 +25,7 @@ _PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, 
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
+_LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain less, and leave no less
 _WILD = 100.0  # times the median loss: more does not count, lest a single wild column decide for all
 _LARGEST = 1e75  # times the usual entry, beyond which an error is not told from others
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
@@ -90,8 +93,13 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
         return Lesson(space, shrinkage, choices_in_words(space, center, shrinkage, rank))
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
+
+    @cache
+    def space_with(center: bool) -> ColumnSpace:
+        return fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
+
     if center in (False, "auto") and shrinkage in (0, "auto"):
-        space = fit_column_space(observations, rank=None if rank == "auto" else rank)
+        space = space_with(center=False)
         if space.rank == 0 or _fits_to_rounding(space, observations.take(asked)):
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             fit = "the data fit to rounding: plain least squares is exact"
@@ -105,11 +113,11 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
             lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
             return _again(lesson, observations, rank)
     if asked.size == 0:
-        space = fit_column_space(observations, rank=None if rank == "auto" else rank, center=center is True)
+        space = space_with(center=center is True)
         noise = 0.0 if shrinkage == "auto" else shrinkage
         choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
         return Lesson(space, noise, {**choices, "fit": "nothing to judge by: too few full columns and entries"})
-    return _choose(observations, observations.take(asked), rank, center, shrinkage)
+    return _choose(space_with, observations.take(asked), rank, center, shrinkage)
 
 
 def _asked_columns(o: Observations, rng) -> np.ndarray:
@@ -168,7 +176,10 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A way to fill, and its losses: the square error of every asked column, or entry where the columns are few."""
+    """A way to fill, and its losses: the square error of every asked column, or entry where the columns are few.
+
+    An offset is judged beside the space, and becomes a part of it when it is chosen.
+    """
 
     losses: np.ndarray
     space: ColumnSpace
@@ -186,29 +197,26 @@ class _Candidate:
         return is_no_chance(other.losses - self.losses, _SURE)
 
 
-def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Lesson:
+def _choose(space_with: Callable, asked: Observations, rank, center, shrinkage) -> Lesson:
     """The least leave-one-out error: first over center and offset with all directions, then over the rank."""
     centers = (True, False) if center == "auto" else (center,)
     offsets = _OFFSET_SHARES if center == "auto" and shrinkage != 0 else (0.0,)
-    limit = None if rank == "auto" else rank
-    candidates = []
-    for with_center in centers:
-        space = fit_column_space(o, rank=limit, center=with_center)
-        if space.rank:
-            candidates += [_judge(_with_offset(space, share), asked, shrinkage, share) for share in offsets]
-    if not candidates:
-        space = fit_column_space(o, rank=limit, center=centers[0])
-        return Lesson(space, 0.0, choices_in_words(space, centers[0], 0.0, rank))
-    whole = list(candidates)
+    spaces = [space_with(center=with_center) for with_center in centers]
+    whole = [c for space in spaces if space.rank for c in _judge(space, asked, shrinkage, offsets)]
+    if not whole:
+        return Lesson(spaces[0], 0.0, choices_in_words(spaces[0], centers[0], 0.0, rank))
+    candidates = whole
     if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
-        candidates += [_judge(_truncated(c.space, r), asked, 0, 0.0) for c in candidates for r in _ranks(c.space)]
-        candidates.sort(key=lambda c: c.error)
+        shorter = [_judge_one(_truncated(c.space, r), asked, 0) for c in whole for r in _ranks(c.space)]
+        candidates = sorted(whole + shorter, key=lambda c: c.error)
     best = _best_of(candidates)
-    if rank == "auto" and shrinkage != 0:
-        whole_space, shorter = best.space, _shorter(best, asked, shrinkage)
-        best = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
-        best = min([best, *(c for c in shorter if _ends_at_a_drop(c.space.rank, whole_space))], key=lambda c: c.error)
     is_whole = any(best is c for c in whole)
+    best = replace(best, space=_with_offset(best.space, best.offset))
+    if rank == "auto" and shrinkage != 0:
+        shorter = _shorter(best, asked, shrinkage)
+        found = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
+        found = min([found, *(c for c in shorter if _ends_at_a_drop(c.space.rank, best.space))], key=lambda c: c.error)
+        is_whole, best = found is best, found
     how = _ALL_DIRECTIONS if is_whole else "by leaving out"
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     choices["fit"] = _fit_words(best, asked)
@@ -217,9 +225,10 @@ def _choose(o: Observations, asked: Observations, rank, center, shrinkage) -> Le
 
 def _shorter(whole: _Candidate, asked: Observations, shrinkage) -> list[_Candidate]:
     """Fewer and fewer directions, until some that are needed are left out."""
-    found = []
+    found, least_noise = [], _LESS_NOISE * whole.noise_variance
     for rank in reversed(_ranks(whole.space)):
-        found.append(_judge(_truncated(whole.space, rank), asked, shrinkage, whole.offset))
+        candidate = _judge_one(_truncated(whole.space, rank), asked, shrinkage, least_noise)
+        found.append(replace(candidate, offset=whole.offset))
         if len(found) > 1 and all(whole.is_clearly_better_than(candidate) for candidate in found[-2:]):
             break
     return found
@@ -233,20 +242,24 @@ def _best_of(candidates: list[_Candidate]) -> _Candidate:
     return best
 
 
-def _judge(space: ColumnSpace, asked: Observations, shrinkage, offset: float) -> _Candidate:
-    """A noise variance for this space, and the losses with it."""
-    if shrinkage == "auto":
-        scale = space.variances.sum() / space.basis.shape[0]
-        noise = _NOISE_SHARES * (scale or 1.0)
-    else:
-        noise = np.array([shrinkage], dtype=np.float64)
-    errors, deviations = leave_one_out(space, asked, noise)
-    column = asked.entry_columns
-    squares = _squares(errors, asked)
-    squares[np.isnan(squares)] = np.inf  # no prediction at all
-    losses = _without_wild(column_losses(squares, column))
-    k = _best_noise(losses, errors, deviations, column)
-    return _Candidate(losses[:, k], space, float(noise[k]), offset)
+def _judge(space: ColumnSpace, asked: Observations, shrinkage, offsets, least_noise=0.0) -> list[_Candidate]:
+    """For every offset beside this space a noise variance, and the losses with it."""
+    scale = (space.variances.sum() / space.basis.shape[0]) or 1.0
+    noise = _NOISE_SHARES * scale if shrinkage == "auto" else np.array([shrinkage], dtype=np.float64)
+    noise = noise[noise >= min(least_noise, noise[-1])]
+    column, found = asked.entry_columns, []
+    left_out = leave_one_out_with_offsets(space, asked, noise, [share * scale for share in offsets])
+    for share, (errors, deviations) in zip(offsets, left_out):
+        squares = _squares(errors, asked)
+        squares[np.isnan(squares)] = np.inf  # no prediction at all
+        losses = _without_wild(column_losses(squares, column))
+        k = _best_noise(losses, errors, deviations, column)
+        found.append(_Candidate(losses[:, k], space, float(noise[k]), share))
+    return found
+
+
+def _judge_one(space: ColumnSpace, asked: Observations, shrinkage, least_noise=0.0) -> _Candidate:
+    return _judge(space, asked, shrinkage, [0.0], least_noise)[0]
 
 
 def _squares(x, asked: Observations) -> np.ndarray:
@@ -254,7 +267,9 @@ def _squares(x, asked: Observations) -> np.ndarray:
     sizes = np.abs(asked.values[asked.values != 0].astype(np.float64))
     unit = float(np.median(sizes)) if sizes.size else 1.0
     with np.errstate(over="ignore"):
-        return np.clip(x / unit, -_LARGEST, _LARGEST) ** 2
+        result = np.abs(x / unit)
+    np.minimum(result, _LARGEST, out=result)
+    return np.square(result, out=result)
 
 
 def _without_wild(losses) -> np.ndarray:
@@ -323,10 +338,11 @@ def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
 
 
 def _ranks(space: ColumnSpace) -> list[int]:
-    """Ranks worth a try: a geometric ladder, and where the variances drop most."""
+    """Ranks worth a try: a geometric ladder, and where the variances drop most, to less than half."""
     r = space.rank
     ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
-    drops = np.argsort(np.diff(np.log(np.maximum(space.variances, 1e-300))))[:3] + 1
+    steps = np.diff(np.log(np.maximum(space.variances, 1e-300)))
+    drops = [k for k in np.argsort(steps)[:3] + 1 if steps[k - 1] < np.log(0.5)]
     return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
 
 

@@ -15,7 +15,7 @@ from .column_space import ColumnSpace
 from .observations import Observations
 
 _MANY_COLUMNS = 20
-_PIECE_CELLS = 200_000  # numbers that a thread has before it at a time
+_PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
 
 
 def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
@@ -33,24 +33,45 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     -------
     errors, deviations : arrays of shape (nnz, g)
     """
+    return leave_one_out_with_offsets(space, o, noise_variances, [0.0])[0]
+
+
+def leave_one_out_with_offsets(
+    space: ColumnSpace, o: Observations, noise_variances, offset_variances
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """`leave_one_out` for each of some variances of an offset that all entries of a column have in common.
+
+    An offset of variance b adds b 1 1' to K, so that its inverse follows from the one without:
+    (K + b 1 1')^-1 = K^-1 - q q' / (1/b + 1'q) with q = K^-1 1.
+    """
     noise = np.asarray(noise_variances, dtype=np.float64)
-    errors, deviations = (np.full((o.values.size, noise.size), np.nan) for _ in range(2))
-    F = space.basis.astype(np.float64) * np.sqrt(space.variances)
-    unit = size_of(o)
+    results = [tuple(np.empty((o.values.size, noise.size)) for _ in range(2)) for _ in offset_variances]
+    spread, unit = np.sqrt(space.variances), size_of(o)
     x = o.values / unit - (0 if space.center is None else space.center[o.rows] / unit)
     roots = np.ones(x.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
 
     def leave_out(at):
         w = roots[at]
-        P, squares = _principal_axes(F[o.rows[at]] * w[:, :, None], noise.min() == 0)
-        solved, diagonal = _inverse_parts(P, squares, x[at] * w, noise)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            errors[at] = solved / diagonal / w[:, :, None] * unit
-            deviations[at] = np.sqrt(1 / diagonal) / w[:, :, None]
+        K = _Covariances(space.basis[o.rows[at]] * spread * w[:, :, None], noise)
+        solved, diagonal, ones = K.solve(x[at] * w), K.inverse_diagonal(), None
+        for b, (errors, deviations) in zip(offset_variances, results):
+            if b and ones is None:
+                ones = K.solve(w)
+            on, along = _moved_by_offset(solved, diagonal, ones, w, b) if b else (solved, diagonal)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                errors[at] = on / along * (unit / w)[:, :, None]
+                deviations[at] = 1 / np.sqrt(along) / w[:, :, None]
 
     with one_blas_thread():  # many small problems: BLAS would split each of them
         in_threads(leave_out, columns_alike(o, max(space.rank, noise.size)))
-    return errors, deviations
+    return results
+
+
+def _moved_by_offset(solved, diagonal, ones, w, variance):
+    """K^-1 x and the diagonal of K^-1, shape (columns, s, noises), when `variance` w w' joins K; `ones` is K^-1 w."""
+    weight = 1 / (1 / variance + np.einsum("ks,ksg->kg", w, ones))[:, None, :]
+    moved = solved - ones * (weight * np.einsum("ks,ksg->kg", w, solved)[:, None, :])
+    return moved, np.maximum(diagonal - ones * (ones * weight), np.finfo(np.float64).eps * diagonal)
 
 
 def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
@@ -61,6 +82,39 @@ def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
         step = max(1, _PIECE_CELLS // int(s * max(1, width)))
         pieces += [starts[lo : lo + step, None] + np.arange(s) for lo in range(0, starts.size, step)]
     return pieces
+
+
+class _Covariances:
+    """K = B B' + t I of a stack of columns, for every noise variance t; B has shape (columns, s, r).
+
+    Of t = 0 the inverse is taken times t: what is left of it as t vanishes.
+    """
+
+    def __init__(self, B, noise):
+        self.plain = noise == 0
+        self.P, squares = _principal_axes(B, self.plain.any())
+        # If not, K^-1 has a part outside P, which rounding must not make up.
+        self.spans_all = self.P.shape[1] == self.P.shape[2]
+        self.t = np.where(self.plain, 1.0, noise)
+        self.weights = np.where(self.plain, 0.0, 1 / (squares[:, :, None] + self.t))
+
+    def solve(self, x) -> np.ndarray:
+        """K^-1 x, shape (columns, s, noises)."""
+        y = np.einsum("ksr,ks->kr", self.P, x)
+        solved = np.matmul(self.P, y[:, :, None] * self.weights)
+        if not self.spans_all:
+            solved += (x - np.einsum("ksr,kr->ks", self.P, y))[:, :, None] / self.t
+        return solved
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """The diagonal of K^-1, shape (columns, s, noises); NaN where t = 0 and nothing is left of it."""
+        squares = self.P**2
+        diagonal = np.matmul(squares, self.weights)
+        if not self.spans_all:
+            diagonal += np.maximum(1 - squares.sum(axis=2), 0)[:, :, None] / self.t
+        left = diagonal[:, :, self.plain]
+        diagonal[:, :, self.plain] = np.where(left > 1e-10, left, np.nan)
+        return diagonal
 
 
 def _principal_axes(B, exactly):
@@ -82,33 +136,23 @@ def _principal_axes(B, exactly):
     return P, squares
 
 
-def _inverse_parts(P, squares, x, noise):
-    """K^-1 x and the diagonal of K^-1, K = P diag(squares) P' + t I, shape (columns, s, noises); of t = 0 times t."""
-    spans_all = P.shape[1] == P.shape[2]  # then K^-1 has no part outside P, and none of it must be made up by rounding
-    y = np.einsum("ksr,ks->kr", P, x)
-    outside = np.zeros_like(x) if spans_all else x - np.einsum("ksr,kr->ks", P, y)
-    free = np.zeros_like(x) if spans_all else np.maximum(1 - (P**2).sum(axis=2), 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        plain = noise == 0
-        t = np.where(plain, 1.0, noise)
-        weights = np.where(plain, 0.0, 1 / (squares[:, :, None] + t))
-    solved = np.matmul(P, y[:, :, None] * weights) + outside[:, :, None] / t
-    diagonal = np.matmul(P**2, weights) + free[:, :, None] / t
-    diagonal[:, :, plain] = np.where(diagonal[:, :, plain] > 1e-10, diagonal[:, :, plain], np.nan)
-    return solved, diagonal
-
-
 def column_losses(squares, column) -> np.ndarray:
     """Means of square errors over the columns they belong to, or the squares as they are where the columns are few.
 
     Errors within a column go together, so that they count as one. `squares` has shape (k,) or (k, g).
     """
-    _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-    if counts.size < _MANY_COLUMNS:
+    if (column[1:] < column[:-1]).any():
+        order = np.argsort(column, kind="stable")
+        column, squares_in_order = column[order], squares[order]
+    else:
+        squares_in_order = squares
+    begins = np.flatnonzero(np.diff(column, prepend=-1))
+    if begins.size < _MANY_COLUMNS:
         return squares
-    table = squares.reshape(place.size, -1)
-    sums = np.stack([np.bincount(place, values, counts.size) for values in table.T], axis=1)
-    return (sums / counts[:, None]).reshape(-1, *squares.shape[1:])
+    counts = np.diff(begins, append=column.size)
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(squares_in_order, begins, axis=0)
+    return sums / counts.reshape(-1, *[1] * (squares.ndim - 1))
 
 
 def size_of(o: Observations) -> float:

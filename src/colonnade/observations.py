@@ -235,13 +235,17 @@ class Observations:
         from scipy import sparse
 
         m, n = self.shape
-        stored = sparse.csc_array((np.arange(self.values.size), self.rows, self.indptr), shape=(m, n)).tocsr()
-        order, columns = stored.data, stored.indices.astype(index_dtype(n), copy=False)
-        weights = None if self.weights is None else self.weights[order]
-        indptr = stored.indptr.astype(np.int64)
+        begins = self.indptr.astype(index_dtype(self.values.size))  # else the rows would be widened to these
+
+        def by_rows(x):
+            return sparse.csc_array((x, self.rows, begins), shape=(m, n)).tocsr()
+
+        stored = by_rows(self.values)
+        columns, indptr = stored.indices.astype(index_dtype(n), copy=False), stored.indptr.astype(np.int64)
+        weights = None if self.weights is None else by_rows(self.weights).data
         full = np.flatnonzero(np.diff(indptr) == n)
         names = {"row_names": self.column_names, "column_names": self.row_names}
-        return Observations((n, m), indptr, columns, self.values[order], weights, full, **names)
+        return Observations((n, m), indptr, columns, stored.data, weights, full, **names)
 
     def to_dense(self) -> np.ndarray:
         """The whole matrix, shape (m, n), NaN where nothing is known; as other imputers take it."""

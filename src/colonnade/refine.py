@@ -14,6 +14,7 @@ Whether sweeps help, and how many, is judged by entries of partial columns that 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,14 +31,17 @@ _FOLDS = 3
 _HIDDEN_SHARE = 0.2
 _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
 _TAUGHT_COLUMNS = 1_000, 10  # partial columns from which the prior is learned, and for each direction, at least
-_UNSURE_COLUMNS = 400  # over which the uncertainty of the coefficients is averaged
+_UNSURE_COLUMNS = 200  # over which the uncertainty of the coefficients is averaged
 _MANY_ENTRIES = 100_000  # of partial columns, from which on one fold tells enough
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
+_PIECES = 8  # of the rows, for threads
 _SMALL, _LARGE = 1e-70, 1e70  # numbers between which products of variances are numbers
 _SURE = 1.0  # standard errors by which sweeps must beat none
+_CLEAR = 2.0  # standard errors by which one kind of sweep must be worse than another to be given up
 _WORTHWHILE = 1e-3  # of the mean square error: a smaller gain is none
+_PROMISING = 2e-3  # likewise: for less no further sweep is tried
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,12 @@ class _Verdict:
     left: list
 
     @property
-    def error(self) -> float:
-        return float(np.sqrt(self.losses.mean()))
+    def loss(self) -> float:
+        return float(self.losses.mean())
 
     def beats(self, other: _Verdict) -> bool:
         gain = other.losses - self.losses
-        return gain.mean() > _WORTHWHILE * other.losses.mean() and (gain.size == 1 or is_no_chance(gain, _SURE))
+        return gain.mean() > _WORTHWHILE * other.loss and (gain.size == 1 or is_no_chance(gain, _SURE))
 
     def optimism(self, noise: float) -> float:
         """By how much entries hidden from the sweeps are worse predicted than those left out after they were seen."""
@@ -103,7 +107,7 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
             return lesson, 1.0
         verdict = _Verdict(True, n_sweeps, np.zeros(0), 0.0, [])
         if _hidable(observations).size:
-            verdict = _judge(observations, lesson, rng, [True], [n_sweeps], 1)[-1]
+            verdict = _Judgement(observations, lesson, rng, 1).of_all(n_sweeps)
         return _carried_out(observations, lesson, verdict, ", as asked for")
     if lesson.is_exact:
         return _unrefined(lesson, "none: there is nothing to gain")
@@ -112,15 +116,17 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
     kinds = [False] * (lesson.noise_variance > 0) + [True] * _rows_are_affordable(observations, lesson)
     if not kinds:
         return _unrefined(lesson, "none: sweeps over the rows would take far longer than all else")
-    none, *others = _judge(observations, lesson, rng, kinds, range(1, _MOST_SWEEPS + 1), _folds(observations))
-    best = none
-    for verdict in sorted(others, key=lambda v: (v.by_rows, v.error)):
-        best = verdict if verdict.error < best.error and verdict.beats(best) else best
+    judgement = _Judgement(observations, lesson, rng, _folds(observations))
+    others = judgement.of_some(kinds)
+    best = none = judgement.none
+    for verdict in sorted(others, key=lambda v: (v.by_rows, v.loss)):
+        best = verdict if verdict.beats(best) else best
     if best is none:
         return _unrefined(lesson, "none: hidden entries were not predicted better")
-    gain = f"{1 - best.error / none.error:.1%}"
-    begun = next((v for v in others if (v.by_rows, v.n_sweeps) == (best.by_rows, best.n_sweeps - 1)), None)
-    return _carried_out(observations, lesson, best, f": hidden entries were predicted {gain} better", begun)
+    gain = f"{1 - np.sqrt(best.loss / none.loss):.1%}"
+    few_were_hidden = len(best.left) == 1
+    space = best.left[0][0] if few_were_hidden else None
+    return _carried_out(observations, lesson, best, f": hidden entries were predicted {gain} better", space)
 
 
 def _squares_fit(o: Observations) -> bool:
@@ -133,17 +139,14 @@ def _unrefined(lesson: Lesson, words: str) -> tuple[Lesson, float]:
 
 
 def _carried_out(
-    o: Observations, lesson: Lesson, verdict: _Verdict, why: str, begun: _Verdict | None = None
+    o: Observations, lesson: Lesson, verdict: _Verdict, why: str, space: ColumnSpace | None = None
 ) -> tuple[Lesson, float]:
-    """The sweeps that won, now with all entries.
-
-    Where a single fold has hidden few of many, all sweeps but the last may be those that were `begun` without them.
-    """
+    """The sweeps that won, now with all entries, unless the space that they lead to is known."""
     what = "over rows and columns" if verdict.by_rows else "that learn the prior from the partial columns too"
     said = f"{verdict.n_sweeps} sweep{'s' if verdict.n_sweeps > 1 else ''} {what}{why}"
-    taught = o if verdict.by_rows else _taught_by(o, _asked(o), lesson)
-    start, n_sweeps = (begun.left[0][0], 1) if begun and len(begun.left) == 1 else (lesson.space, verdict.n_sweeps)
-    *_, space = _sweeps(start, lesson.noise_variance, taught, verdict.by_rows, n_sweeps)
+    if space is None:
+        taught = o if verdict.by_rows else _taught_by(o, _asked(o), lesson)
+        *_, space = _sweeps(lesson.space, lesson.noise_variance, taught, verdict.by_rows, verdict.n_sweeps)
     return replace(lesson, space=space, choices={**lesson.choices, "refine": said}), verdict.optimism(
         lesson.noise_variance
     )
@@ -234,7 +237,9 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
     D, V = D[kept], V[:, kept]
     Q = np.ascontiguousarray(((V.T @ Z).T / np.sqrt(D)).astype(dtype))
     residual = _residuals(U, center, Z, across).astype(dtype)
-    residual[~Z.any(axis=0)[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
+    idle = ~Z.any(axis=0)
+    if idle.any():
+        residual[idle[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
     rows = replace(across, values=residual, row_names=None, column_names=None, origin=None)
     turned = ColumnSpace(Q, np.sqrt(D), None, D / m, np.nan)
     W, status = solve_columns(turned, rows, penalty=noise * m / D)
@@ -246,8 +251,12 @@ def _residuals(U, center, Z, across: Observations) -> np.ndarray:
     """x_ij - c_i - u_i' z_j of every entry, in the order of the transposed observations."""
     from . import _kernels
 
-    result = np.empty(across.values.size)
-    _kernels.residuals(np.ascontiguousarray(Z.T), U, across.indptr, across.rows, across.values, result)
+    result, factors = np.empty(across.values.size), np.ascontiguousarray(Z.T)
+
+    def work(piece):
+        _kernels.residuals(factors, U, across.indptr, across.rows, across.values, *piece, result)
+
+    in_threads(work, pairwise(np.linspace(0, across.shape[1], _PIECES + 1).astype(int).tolist()))
     return result if center is None else result - np.repeat(center, across.n_observed)
 
 
@@ -271,50 +280,71 @@ def _folds(o: Observations) -> int:
     return _FOLDS if o.n_observed[_hidable(o)].sum() < _MANY_ENTRIES else 1
 
 
-def _judge(o: Observations, lesson: Lesson, rng, kinds, counts, n_folds: int) -> list[_Verdict]:
-    """None and all kinds and numbers of sweeps, by entries hidden from them."""
-    columns = _asked(o)
-    turns = _turns(o, columns, rng)
-    results: dict = {}
-    for fold in range(n_folds):
-        hidden = turns == fold
-        visible, asked = o.only(~hidden), np.flatnonzero(hidden)
-        seen = visible.take(columns)
-        for kind, n, space in _trials(visible, columns, lesson, kinds, counts):
-            errors = _errors_at(space, lesson.noise_variance, o, seen, columns, asked)
-            results.setdefault((kind, n), []).append((asked, errors, (space, seen)))
-    size = size_of(o.take(columns))
-    return [_verdict_of(kind, n, parts, o, size) for (kind, n), parts in results.items()]
+class _Judgement:
+    """What sweeps are worth, by entries hidden from them in some folds.
 
+    Attributes
+    ----------
+    none : _Verdict
+        Of no sweep.
+    """
 
-def _verdict_of(kind, n, parts, o: Observations, size: float) -> _Verdict:
-    at = np.concatenate([asked for asked, _, _ in parts])
-    errors = np.concatenate([errors for _, errors, _ in parts]) / size
-    column = np.searchsorted(o.indptr, at, side="right") - 1
-    typical = float(np.mean(np.abs(errors)) * size)
-    return _Verdict(kind, n, column_losses(errors**2, column), typical, [left for _, _, left in parts])
+    def __init__(self, o: Observations, lesson: Lesson, rng, n_folds: int):
+        self.o, self.lesson, self.columns = o, lesson, _asked(o)
+        self.size = size_of(o.take(self.columns))
+        turns = _turns(o, self.columns, rng)
+        self.hidden = [np.flatnonzero(turns == fold) for fold in range(n_folds)]
+        self.hidden_columns = [np.searchsorted(o.indptr, hidden, side="right") - 1 for hidden in self.hidden]
+        self.visible = [o.only(turns != fold) for fold in range(n_folds)]
+        self.seen = [visible.take(self.columns) for visible in self.visible]
+        self.none = self._verdict(False, 0, [lesson.space] * n_folds)
 
+    def of_some(self, kinds) -> list[_Verdict]:
+        """Of sweeps of these kinds: one of each, and more of those whose first was not clearly worse than another's."""
+        trials = [self._trial(by_rows, range(1, _MOST_SWEEPS + 1)) for by_rows in kinds]
+        firsts = [next(trial) for trial in trials]
+        best, found = min(firsts, key=lambda v: v.loss), list(firsts)
+        for trial, first in zip(trials, firsts):
+            if not is_no_chance(first.losses - best.losses, _CLEAR):
+                found += trial
+        return found
 
-def _trials(visible: Observations, asked, lesson: Lesson, kinds, counts):
-    """(by_rows, number, space) of no sweep and of every number of every kind; some columns are `asked`."""
-    yield False, 0, lesson.space
-    for by_rows in kinds:
-        taught = visible if by_rows else _taught_by(visible, asked, lesson)
-        for n, space in enumerate(_sweeps(lesson.space, lesson.noise_variance, taught, by_rows, max(counts)), 1):
+    def of_all(self, n_sweeps: int) -> _Verdict:
+        """Of so many sweeps over the rows, whatever they are worth."""
+        return next(self._trial(True, [n_sweeps]))
+
+    def _trial(self, by_rows: bool, counts):
+        """Of those numbers of sweeps, as long as one more promises a gain: gains shrink from one to the next."""
+        taught = self.visible if by_rows else [_taught_by(v, self.columns, self.lesson) for v in self.visible]
+        folds = [_sweeps(self.lesson.space, self.lesson.noise_variance, o, by_rows, max(counts)) for o in taught]
+        last, before = self.none, None
+        for n, spaces in enumerate(zip(*folds), 1):
             if n in counts:
-                yield by_rows, n, space
+                verdict = self._verdict(by_rows, n, spaces)
+                yield verdict
+                gain = last.loss - verdict.loss
+                promised = gain * min(1.0, gain / before) if before else gain
+                if promised <= _PROMISING * verdict.loss:
+                    return
+                last, before = verdict, gain
 
+    def _verdict(self, by_rows: bool, n_sweeps: int, spaces) -> _Verdict:
+        left = list(zip(spaces, self.seen))
+        folds = zip(left, self.hidden, self.hidden_columns)
+        errors = np.concatenate([self._errors(*fold, hidden, columns) for fold, hidden, columns in folds]) / self.size
+        losses = column_losses(errors**2, np.concatenate(self.hidden_columns))
+        return _Verdict(by_rows, n_sweeps, losses, float(np.mean(np.abs(errors)) * self.size), left)
 
-def _errors_at(space: ColumnSpace, noise: float, o, seen: Observations, columns, asked) -> np.ndarray:
-    """Errors of hidden entries, predicted from the visible ones of their columns; 0 counts where nothing predicts."""
-    Z, status = solve_columns(space, seen, penalty=penalty_of(space, noise))
-    place = np.searchsorted(columns, np.searchsorted(o.indptr, asked, side="right") - 1)
-    rows = o.rows[asked]
-    fitted = np.einsum("kr,kr->k", space.basis[rows].astype(np.float64), Z.T[place].astype(np.float64))
-    errors = o.values[asked] - fitted - (0 if space.center is None else space.center[rows])
-    unfilled = ~np.isin(status, [s for s in Status if s.is_filled])[place] | ~np.isfinite(errors)
-    errors[unfilled] = o.values[asked][unfilled]
-    return errors
+    def _errors(self, space: ColumnSpace, seen: Observations, hidden, columns) -> np.ndarray:
+        """Of hidden entries, predicted from those seen of their columns; 0 counts where nothing predicts."""
+        Z, status = solve_columns(space, seen, penalty=penalty_of(space, self.lesson.noise_variance))
+        place = np.searchsorted(self.columns, columns)
+        rows, values = self.o.rows[hidden], self.o.values[hidden]
+        fitted = np.einsum("kr,kr->k", space.basis[rows].astype(np.float64), Z.T[place].astype(np.float64))
+        errors = values - fitted - (0 if space.center is None else space.center[rows])
+        unfilled = ~np.isin(status, [s for s in Status if s.is_filled])[place] | ~np.isfinite(errors)
+        errors[unfilled] = values[unfilled]
+        return errors
 
 
 def _seen_errors(space: ColumnSpace, noise: float, asked: Observations) -> float:

@@ -13,6 +13,7 @@ from .column_space import ColumnSpace
 from .observations import Observations
 
 _GROUP = 64  # right-hand sides that share one factorisation at a time
+_SMALL = 1e6  # multiplications that are done before a thread has begun
 _PIECE = 2e9  # multiplications after which a thread reports and can be stopped
 
 
@@ -156,7 +157,7 @@ def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threa
 
     n_groups, n_threads = bounds.size - 1, n_threads or default_threads()
     flops = o.rows.size * U.shape[1] ** 2
-    n_pieces = min(n_groups, max(4 * n_threads, int(flops / _PIECE)))
+    n_pieces = min(n_groups, max(4 * n_threads, int(flops / _PIECE))) if flops > _SMALL else 1
     edges = np.linspace(0, n_groups, n_pieces + 1).astype(int)
     in_threads(work, pairwise(edges.tolist()), n_threads, progress)
 
