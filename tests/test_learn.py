@@ -131,10 +131,15 @@ def test_no_single_entry_decides_the_noise():
     errors = np.where(column[:, None] % 2 == [0, 1], 0.9, 1.1)
     deviations = np.broadcast_to([0.1, 1.0], errors.shape)
     errors[0] = 1.0, 3.0
+    ordinary = np.ones(40, bool)
+
+    def losses_of(errors):
+        return column_losses(errors**2, column)
+
     assert np.argmin((errors**2).mean(axis=0)) == 0
-    assert _best_noise(column_losses(errors**2, column), errors, deviations, column) == 1
+    assert _best_noise(losses_of(errors), errors, deviations, column, ordinary) == 1
     errors[:, 0] *= 0.7  # all columns agree that this is better
-    assert _best_noise(column_losses(errors**2, column), errors, deviations, column) == 0
+    assert _best_noise(losses_of(errors), errors, deviations, column, ordinary) == 0
 
 
 @pytest.mark.parametrize("wild", [999.0, 1e100, 1e300])

@@ -26,7 +26,9 @@ _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tr
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
 _LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain less, and leave no less
-_WILD = 100.0  # times the median loss: more does not count, lest a single wild column decide for all
+_WILD = 1000.0, 30.0  # times the mean square of the full columns: a wild column, and one with a single wild entry
+_ALONE = 0.9  # of a column's squares, which a single entry has if it is wild
+_COUNTED = 30.0, 0.95  # times the mean loss, without the worst: more does not count, lest a few columns decide for all
 _LARGEST = 1e75  # times the usual entry, beyond which an error is not told from others
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
@@ -249,11 +251,14 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offsets, least_no
     noise = noise[noise >= min(least_noise, noise[-1])]
     column, found = asked.entry_columns, []
     left_out = leave_one_out_with_offsets(space, asked, noise, [share * scale for share in offsets])
+    wild = _is_wild(asked, space.center, scale)
     for share, (errors, deviations) in zip(offsets, left_out):
         squares = _squares(errors, asked)
         squares[np.isnan(squares)] = np.inf  # no prediction at all
-        losses = _without_wild(column_losses(squares, column))
-        k = _best_noise(losses, errors, deviations, column)
+        losses = column_losses(squares, column)
+        ordinary = ~wild if losses.shape[0] == wild.size else ~wild[column]
+        losses = _limited(losses, ordinary)
+        k = _best_noise(losses, errors, deviations, column, ordinary)
         found.append(_Candidate(losses[:, k], space, float(noise[k]), share))
     return found
 
@@ -264,33 +269,47 @@ def _judge_one(space: ColumnSpace, asked: Observations, shrinkage, least_noise=0
 
 def _squares(x, asked: Observations) -> np.ndarray:
     """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
-    sizes = np.abs(asked.values[asked.values != 0].astype(np.float64))
-    unit = float(np.median(sizes)) if sizes.size else 1.0
     with np.errstate(over="ignore"):
-        result = np.abs(x / unit)
+        result = np.abs(x / _usual(asked))
     np.minimum(result, _LARGEST, out=result)
     return np.square(result, out=result)
 
 
-def _without_wild(losses) -> np.ndarray:
-    """The losses, shape (k, g), each counted as at most `_WILD` times the median of those that are not zero."""
-    some = (losses > 0).any(axis=1) & np.isfinite(losses).all(axis=1)
+def _usual(asked: Observations) -> float:
+    sizes = np.abs(asked.values[asked.values != 0].astype(np.float64))
+    return float(np.median(sizes)) if sizes.size else 1.0
+
+
+def _is_wild(asked: Observations, center, entry_variance: float) -> np.ndarray:
+    """Columns out of all proportion to the full ones, as a whole or by a single entry: they tell nothing of others."""
+    x = asked.values.astype(np.float64) - (0 if center is None else center[asked.rows])
+    squares, s = _squares(x, asked), asked.n_observed
+    sums, largest = (f.reduceat(squares, asked.indptr[:-1]) for f in (np.add, np.maximum))
+    size = sums / s / (entry_variance / _usual(asked) / _usual(asked))
+    wild = (size > _WILD[0]) | ((size > _WILD[1]) & (largest > _ALONE * sums))
+    return wild & ~wild.all()
+
+
+def _limited(losses, ordinary) -> np.ndarray:
+    """The losses, shape (k, g), each counted as at most so many times the mean of the ordinary ones but the worst."""
+    some = ordinary & (losses > 0).any(axis=1) & np.isfinite(losses).all(axis=1)
     if not some.any():
         return losses
-    return np.where(np.isfinite(losses), np.minimum(losses, _WILD * np.median(losses[some], axis=0)), losses)
+    times, share = _COUNTED
+    usual = np.sort(losses[some], axis=0)[: max(1, int(share * some.sum()))].mean(axis=0)
+    return np.where(np.isfinite(losses), np.minimum(losses, times * usual), losses)
 
 
-def _best_noise(losses, errors, deviations, column) -> int:
-    """Of the noise variances within a standard error of the best, the one that makes the errors likeliest.
+def _best_noise(losses, errors, deviations, column, ordinary) -> int:
+    """Of the noise variances within a standard error of the best, the one that makes the ordinary errors likeliest.
 
     Where there is little to shrink the error hardly depends on the noise, and where there are few entries a single one
     may decide it; how large the noise is all the errors tell.
     """
-    loss, some = losses.mean(axis=0), (losses > 0).any(axis=1)  # columns of zeros would call any noise too large
-    best = int(np.argmin(loss))
+    loss, best = losses.mean(axis=0), int(np.argmin(losses.mean(axis=0)))
+    some = ordinary & (losses > 0).any(axis=1)  # columns of zeros would call any noise too large
     if not np.isfinite(loss[best]) or loss.size == 1 or not some.any():
         return best
-    some &= losses[:, best] < max(_WILD * np.median(losses[some, best]), np.finfo(np.float64).tiny)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         worse = losses - losses[:, [best]]
         by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # a standard error
@@ -360,7 +379,8 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
 def _fit_words(best: _Candidate, asked: Observations) -> str:
     """How well the full columns explain the others, in words."""
     x = asked.values.astype(np.float64) - (0 if best.space.center is None else best.space.center[asked.rows])
-    spread = float(np.sqrt(_without_wild(column_losses(_squares(x, asked), asked.entry_columns)[:, None]).mean()))
+    sizes = column_losses(_squares(x, asked), asked.entry_columns)[:, None]
+    spread = float(np.sqrt(_limited(sizes, np.ones(sizes.size, bool)).mean()))
     share = np.sqrt(best.error) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of their spread"
     if share > 0.7:
