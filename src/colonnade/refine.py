@@ -171,11 +171,12 @@ def _relearned(space: ColumnSpace, noise: float, o: Observations, across: Observ
     covariance = scatter @ scatter.T / k
     if noise:
         covariance += _mean_uncertainty(space, noise, o, taught)
+    squares, V = (x[..., ::-1] for x in np.linalg.eigh(covariance))
+    P, S = U @ V, np.sqrt(np.maximum(squares, 0))
     if across is not None:
         Z -= np.where(taught, mean[:, None], 0.0)
-        U = U + _row_moves(U, center, noise, Z, across, space.basis.dtype)
-    squares, V = np.linalg.eigh(covariance)
-    P, S, _ = np.linalg.svd(U @ (V * np.sqrt(np.maximum(squares, 0))), full_matrices=False)
+        moves = _row_moves(U, center, noise, Z, across, space.basis.dtype)
+        P, S, _ = np.linalg.svd((P + moves @ V) * S, full_matrices=False)  # no longer orthonormal
     kept = 1e-12 * S.max(initial=0) < S
     dtype = space.basis.dtype
     return replace(
