@@ -73,6 +73,32 @@ def test_bounds_hold_for_predictions_only(case):
     assert (dense[seen] == M[seen]).all()
 
 
+def test_observed_entries_out_of_bounds_are_counted(case):
+    M, known, seen = case
+    outside = int((np.abs(M[seen]) > 0.5).sum())
+    assert paper(known, bounds=(-0.5, 0.5)).choices["bounds"].startswith(f"{outside:,} observed entries lie outside")
+    assert "bounds" not in paper(known, bounds=(-1e9, 1e9)).choices
+
+
+def test_names_stand_for_numbers(case):
+    _, known, _ = case
+    m, n = known.shape
+    o = co.Observations.from_dense(
+        known, row_names=[f"r{i}" for i in range(m)], column_names=["x"] * 2 + list(map(str, range(2, n)))
+    )
+    completion = co.complete(o)
+    np.testing.assert_array_equal(completion.columns(["7", "3"]), completion.columns([7, 3]))
+    np.testing.assert_array_equal(completion.columns("7"), completion.columns(7))
+    np.testing.assert_array_equal(completion.entries("r4", ["5", "6"]), completion.entries(4, [5, 6]))
+    np.testing.assert_array_equal(completion.interval(["r4"], ["5"]), completion.interval([4], [5]))
+    with pytest.raises(ValueError, match="'x' occurs 2 times"):
+        completion.columns("x")
+    with pytest.raises(ValueError, match=r"'nobody' occurs 0 times among 'r0', 'r1', 'r2', "):
+        completion.entries("nobody", 0)
+    with pytest.raises(TypeError, match="the data have no names; got '7'"):
+        paper(known).columns(["7"])
+
+
 def test_invariances(case, rng):
     """Permuted rows and columns, another scale, and another full column of the span."""
     _, known, _ = case

@@ -136,7 +136,8 @@ def as_indices(name: str, value, length: int) -> np.ndarray:
             at = np.unravel_index(int(np.argmin(whole)), index.shape)
             raise ValueError(f"{name} must be whole numbers; {_element(name, at)} is {index[at]}")
     elif index.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be whole numbers; got {index.dtype}")
+        hint = ": of a mask take np.flatnonzero" if index.dtype.kind == "b" else ""
+        raise TypeError(f"{name} must be whole numbers; got {index.dtype}{hint}")
     inside = (index >= 0) & (index < length)
     if not inside.all():
         at = np.unravel_index(int(np.argmin(inside)), index.shape)
@@ -144,8 +145,30 @@ def as_indices(name: str, value, length: int) -> np.ndarray:
         raise IndexError(
             f"{name} must lie in 0..{length - 1:,}; {_element(name, at)} is {index[at]}"
             + (f" ({count:,} such)" if count > 1 else "")
+            + (", and nothing is counted from the end" if index[at] < 0 else "")
         )
     return index.astype(np.int64)
+
+
+def as_places(name: str, value, names, length: int) -> np.ndarray:
+    """`as_indices`, or where the names given as `value` stand among `names`, which may be None."""
+    given = np.asarray(value)
+    is_text = given.size > 0 and (given.dtype.kind == "U" or all(isinstance(one, str) for one in given.flat))
+    if not is_text:
+        return as_indices(name, value, length)
+    if names is None:
+        raise TypeError(f"{name} must be whole numbers, for the data have no names; got {shown(given.flat[0])}")
+    places: dict = {}
+    for k, one in enumerate(names):
+        places.setdefault(one, []).append(k)
+    for one in given.flat:
+        if len(places.get(str(one), ())) != 1:
+            count = len(places.get(str(one), ()))
+            raise ValueError(
+                f"{name} must be numbers or names that occur once; {shown(one)} occurs {count:,} times among"
+                f" {', '.join(shown(other) for other in names[:3])}, ..."
+            )
+    return np.array([places[str(one)][0] for one in given.flat], np.int64).reshape(given.shape)
 
 
 def _element(name: str, at) -> str:

@@ -36,10 +36,8 @@ def array_of(name: str, data) -> np.ndarray:
 def not_numbers(name: str, columns, kind) -> str:
     """What to say of columns that hold something else."""
     shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
-    return (
-        f"{name} must be real numbers, and a string such as '1.5' is not a number;"
-        f" columns {shown} hold {kind}: convert or drop them"
-    )
+    hint = ", and a string such as '1.5' is not a number" if str(kind) == "str" else ""
+    return f"{name} must be real numbers{hint}; columns {shown} hold {kind}: convert or drop them"
 
 
 def are_numbers(objects) -> bool:

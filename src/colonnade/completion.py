@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_generator, as_indices, as_progress, as_real, is_auto, shown
+from ._arguments import as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto, shown
 from ._threads import one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
@@ -114,8 +114,8 @@ class Completion:
         return float(np.sqrt(self.noise_variance)) if self.noise_variance else self.space.noise_std
 
     def columns(self, which) -> np.ndarray:
-        """Filled columns, shape (m, k) for k indices."""
-        which = np.atleast_1d(as_indices("columns", which, self.shape[1]))
+        """Filled columns, shape (m, k) for k numbers or names."""
+        which = np.atleast_1d(as_places("columns", which, self.column_names, self.shape[1]))
         if which.ndim != 1:
             raise ValueError(f"columns must be a number or a list of numbers; got shape {which.shape}")
         result = np.empty((self.shape[0], which.size), self.dtype, order="F")
@@ -133,12 +133,8 @@ class Completion:
         return frame_of(self.to_dense(), self.observations)
 
     def entries(self, rows, columns) -> np.ndarray:
-        """Single entries at ``(rows[k], columns[k])``; the two are broadcast against each other."""
-        rows, columns = as_indices("rows", rows, self.shape[0]), as_indices("columns", columns, self.shape[1])
-        try:
-            rows, columns = np.broadcast_arrays(rows, columns)
-        except ValueError:
-            raise ValueError(f"rows of shape {rows.shape} and columns of shape {columns.shape} do not match") from None
+        """Single entries at ``(rows[k], columns[k])``, numbers or names; the two are broadcast against each other."""
+        rows, columns = self._places(rows, columns)
         result = np.empty(rows.shape, self.dtype)
         flat, rows, columns = result.reshape(-1), rows.ravel(), columns.ravel()
         step = max(1, _BLOCK_CELLS // max(1, self.rank))
@@ -146,6 +142,16 @@ class Completion:
             i, j = rows[lo : lo + step], columns[lo : lo + step]
             flat[lo : lo + step] = self._entries(i, j)
         return result
+
+    def _places(self, rows, columns) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers or names of rows and of columns as numbers of one shape."""
+        m, n = self.shape
+        rows = as_places("rows", rows, self.row_names, m)
+        columns = as_places("columns", columns, self.column_names, n)
+        try:
+            return np.broadcast_arrays(rows, columns)
+        except ValueError:
+            raise ValueError(f"rows of shape {rows.shape} and columns of shape {columns.shape} do not match") from None
 
     def interval(self, rows, columns, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Low and high ends between which entries at (rows[k], columns[k]), measured anew, lie with this probability.
@@ -155,8 +161,8 @@ class Completion:
         """
         level = as_real("level", level, 0, 1, "()")
         self._refuse_without_intervals()
+        rows, columns = self._places(rows, columns)
         centers = self.entries(rows, columns)
-        rows, columns = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(columns, np.int64))
         rows, columns = rows.ravel(), columns.ravel()
         calibration = self._calibration
         half = calibration.reach(rows, centers.ravel(), self._deviations(rows, columns)) * calibration.half_width(level)
@@ -374,9 +380,19 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     space, noise = lesson.space, lesson.noise_variance
     coefficients, status = solve(space, observations, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
-    wild = wild_words(observations)
-    choices = {**lesson.choices, "wild": wild} if wild else lesson.choices
+    said = {"wild": wild_words(observations), "bounds": _bounds_words(bounds, observations.values)}
+    choices = {**lesson.choices, **{about: words for about, words in said.items() if words}}
     return Completion(observations, space, coefficients, status, noise, bounds, choices, optimism=optimism, run=run)
+
+
+def _bounds_words(bounds, values) -> str | None:
+    """What to say of entries that were observed where no prediction may be."""
+    low, high = np.float64((-np.inf, np.inf) if bounds is None else bounds)  # not in the type of the values
+    outside = int(((values < low) | (values > high)).sum())
+    if not outside:
+        return None
+    entries = "1 observed entry lies" if outside == 1 else f"{outside:,} observed entries lie"
+    return f"{entries} outside of {low:g} to {high:g}, within which predictions are kept"
 
 
 def algorithm1(
@@ -435,8 +451,11 @@ def checked_bounds(bounds):
 
 def no_full_column(m: int, fullest: dict, n_full_rows: int = 0) -> str:
     """What to say if there is none; the fullest columns with how many entries they have."""
+    if not any(fullest.values()):
+        return f"no entry is observed in any column of {m:,} rows, so there is nothing to learn from"
     named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
-    turn = f", of which {n_full_rows:,} rows are complete (--transpose)" if n_full_rows else " if its rows are complete"
+    turn = f" (M.T or --transpose), of which {n_full_rows:,} rows are complete"
+    turn = turn if n_full_rows else " if its rows are complete"
     return (
         f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest are {named}:"
         f" measure some columns in full, drop the rows that none has, or transpose the data{turn}"

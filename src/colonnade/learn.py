@@ -285,7 +285,8 @@ def _is_wild(asked: Observations, center, entry_variance: float) -> np.ndarray:
     x = asked.values.astype(np.float64) - (0 if center is None else center[asked.rows])
     squares, s = _squares(x, asked), asked.n_observed
     sums, largest = (f.reduceat(squares, asked.indptr[:-1]) for f in (np.add, np.maximum))
-    size = sums / s / (entry_variance / _usual(asked) / _usual(asked))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        size = sums / s / (entry_variance / _usual(asked) / _usual(asked))
     wild = (size > _WILD[0]) | ((size > _WILD[1]) & (largest > _ALONE * sums))
     return wild & ~wild.all()
 

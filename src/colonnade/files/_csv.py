@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,7 +215,22 @@ def _refusal(error, arguments, titles, text) -> str:
             error = another
     if "UTF8" in str(error):
         return f"{path} is not text in UTF-8: save it as such"
-    return f"{path} cannot be read as a table: {one_line(error)}"
+    return _uneven_line(*arguments) or f"{path} cannot be read as a table: {one_line(error)}"
+
+
+def _uneven_line(path: Path, start: int, delimiter: str, types: dict, only) -> str | None:
+    """Which line has more or fewer cells than the first."""
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        before = file.buffer.read(start).count(b"\n")
+        file.seek(start)
+        lines = csv.reader(file, delimiter=delimiter)
+        for cells in lines:
+            if len(cells) not in (0, len(types)):
+                return (
+                    f"line {before + lines.line_num:,} of {path} has {len(cells):,} cells where others have"
+                    f" {len(types):,}: mend it, or put quotes about a cell that holds {delimiter!r}"
+                )
+    return None
 
 
 def _parsed(path: Path, start: int, delimiter: str, types: dict, only, block: int = _BLOCK):
@@ -253,13 +269,17 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
             wrong = pc.indices_nonzero(pc.invert(good))
             count += len(wrong)
             if len(wrong) and (first is None or wrong[0].as_py() < first[0]):
-                first = wrong[0].as_py(), int(name[1:]), column[wrong[0].as_py()].as_py()
+                first = wrong[0].as_py(), int(name[1:]), column[wrong[0].as_py()].as_py(), len(wrong)
     if first is None:
         return None
-    row, j, cell = first
+    row, j, cell, in_its_column = first
     named = f" ({shown(table.column(0)[row].as_py())})" if "f0" in text else ""
     column = shown(titles[j - (len(types) - len(titles))]) if titles else str(j)
-    remedy = "use a decimal point" if re.match(r"^\s*[+-]?\d+,\d+\s*$", cell) else "leave it empty if it is not known"
+    remedy = "leave it empty if it is not known"
+    if re.match(r"^\s*[+-]?\d+,\d+\s*$", cell):
+        remedy = "use a decimal point"
+    elif 1 < in_its_column == table.num_rows:
+        remedy = "drop that column, which has no number"
     return (
         f"{count:,} cells of {path} are not numbers, the first in row {row}{named},"
         f" column {column}: {shown(cell)}; {remedy}"
