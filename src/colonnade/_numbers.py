@@ -34,9 +34,9 @@ def array_of(name: str, data) -> np.ndarray:
 
 
 def not_numbers(name: str, columns, kind) -> str:
-    """What to say of columns that hold something else."""
+    """What to say of columns that hold something else, Python objects of some type or a dtype of numpy."""
     shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
-    hint = ", and a string such as '1.5' is not a number" if str(kind) == "str" else ""
+    hint = ", and a string such as '1.5' is not a number" if isinstance(kind, str) else ""
     return f"{name} must be real numbers{hint}; columns {shown} hold {kind}: convert or drop them"
 
 
