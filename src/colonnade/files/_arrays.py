@@ -16,7 +16,9 @@ from ._kinds import FileForm, one_line, refuse_beyond_memory
 
 _ROW_KEYS = "row_names", "rows"
 _COLUMN_KEYS = "column_names", "columns", "cols"
-_DAMAGE = zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError
+# Of damaged archives: RuntimeError where one seems to need a password or an unknown way to unpack, KeyError where a
+# part is not there.
+_DAMAGE = zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError
 
 
 def read_npy(path: Path) -> Observations:
