@@ -8,6 +8,8 @@ times factors where some rows are worse explained than others, or large values w
 model is quite true, so half-widths are a power of this deviation times a quantile of the errors of observed entries of
 partial columns that were left out, each in units of its own such power (split conformal): the coverage rests on these
 errors, not on the model. Power and factors are those with which the intervals of the entries left out are narrowest.
+Where less is known than of almost any of these, as of columns without an entry, only the model can tell how much less:
+half-widths then grow as the deviation itself.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ _VALUE_CAUTION = 20.0  # likewise for those of about the same value
 _VALUE_BINS = 20  # at most
 _BIN_ENTRIES = 100  # at least
 _POWERS = 1.0, 0.75, 0.5, 0.25, 0.0  # of the deviation; 0 is an interval of constant width
+_TRIED = 0.98  # of the deviations of entries left out, beyond which too few were tried
+_USUAL_LEVEL = 0.9  # at which intervals beyond are as wide as the model's own would be
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
 _ENOUGH = 200  # errors from which power and factors are chosen
 
@@ -46,6 +50,22 @@ class _ValueFactors(NamedTuple):
 _WHATEVER_VALUE = _ValueFactors(np.zeros(1), np.ones(1))
 
 
+class _Law(NamedTuple):
+    """A power of the deviation, measured in some unit, up to the largest that were tried; beyond, in proportion."""
+
+    power: float = 1.0
+    unit: float = 1.0
+    largest: float = np.inf
+    slope: float = 1.0
+
+    def of(self, deviations) -> np.ndarray:
+        within = self.unit * (np.minimum(deviations, self.largest) / self.unit) ** self.power
+        return np.where(deviations > self.largest, self.slope * deviations, within)
+
+
+_PROPORTIONAL = _Law()
+
+
 @dataclass(frozen=True)
 class Calibration:
     """What leaving out observed entries has shown.
@@ -58,22 +78,19 @@ class Calibration:
         By which the deviation of each row is multiplied.
     value_factors : _ValueFactors
         By which it is multiplied for an entry's predicted value.
-    power : float
-        Of the deviation to which half-widths are proportional.
-    unit : float
-        In which deviations are measured before the power is taken.
+    law : _Law
+        What half-widths are proportional to, of a deviation with its factors.
     """
 
     scores: np.ndarray
     row_factors: np.ndarray
     value_factors: _ValueFactors = _WHATEVER_VALUE
-    power: float = 1.0
-    unit: float = 1.0
+    law: _Law = _PROPORTIONAL
 
     def reach(self, rows, predicted, deviations) -> np.ndarray:
         """What half-widths are proportional to, shape (k,); 0 where there is no deviation."""
         factors = self.row_factors[rows] * self.value_factors.at(predicted)
-        return np.where(deviations == 0, 0.0, _power_of(factors * deviations, self.power, self.unit))
+        return np.where(deviations == 0, 0.0, self.law.of(factors * deviations))
 
     def half_width(self, level: float) -> float:
         """In units of the reach; infinite if too few entries were left out for this level."""
@@ -85,10 +102,6 @@ class Calibration:
 def _quantile(scores, level: float) -> float:
     k = int(np.ceil((scores.size + 1) * level))
     return float(scores[k - 1]) if k <= scores.size else np.inf
-
-
-def _power_of(deviations, power, unit) -> np.ndarray:
-    return unit * (deviations / unit) ** power
 
 
 @np.errstate(over="ignore")  # of wild entries, whose scores are cut off
@@ -113,11 +126,20 @@ def calibrate(completion) -> Calibration:
             row_factors, of_entries = _row_factors(rows, _squares(errors, own), m)
             own = own * of_entries
         for power in _POWERS:
-            reach = _power_of(own, power, unit)
+            law = _law_of(errors, own, power, unit)
+            reach = law.of(own)
             scores = np.sort(np.minimum(errors / reach, 1e100)) * completion.optimism
             widths = [np.log(max(_quantile(scores, level) * reach.mean() / unit, 1e-300)) for level in _LEVELS]
-            choices.append((sum(widths), Calibration(scores, row_factors, values, power, unit)))
+            choices.append((sum(widths), Calibration(scores, row_factors, values, law)))
     return min(choices, key=lambda choice: choice[0])[1]
+
+
+def _law_of(errors, deviations, power: float, unit: float) -> _Law:
+    """This power, and beyond the deviations that were tried what is as wide as if all were proportional to theirs."""
+    law = _Law(power, unit, float(np.quantile(deviations, _TRIED)))
+    ends = [_quantile(np.sort(errors / x), _USUAL_LEVEL) for x in (deviations, law.of(deviations))]
+    least = float(law.of(law.largest)) / law.largest
+    return law._replace(slope=max(ends[0] / ends[1], least) if ends[1] else least)
 
 
 def _squares(errors, deviations) -> np.ndarray:
