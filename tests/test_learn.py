@@ -7,8 +7,9 @@ import pytest
 
 import colonnade as co
 from colonnade import Status
-from colonnade.learn import _best_noise, _with_offset, learn
+from colonnade.learn import _with_offset, learn
 from colonnade.leaving_out import column_losses, is_no_chance, leave_one_out, leave_one_out_with_offsets
+from colonnade.losses import best_noise
 
 from problems import hide, low_rank
 
@@ -137,9 +138,9 @@ def test_no_single_entry_decides_the_noise():
         return column_losses(errors**2, column)
 
     assert np.argmin((errors**2).mean(axis=0)) == 0
-    assert _best_noise(losses_of(errors), errors, deviations, column, ordinary) == 1
+    assert best_noise(losses_of(errors), errors, deviations, column, ordinary) == 1
     errors[:, 0] *= 0.7  # all columns agree that this is better
-    assert _best_noise(losses_of(errors), errors, deviations, column, ordinary) == 0
+    assert best_noise(losses_of(errors), errors, deviations, column, ordinary) == 0
 
 
 @pytest.mark.parametrize("wild", [999.0, 1e100, 1e300])

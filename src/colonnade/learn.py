@@ -14,7 +14,8 @@ import numpy as np
 
 from ._arguments import as_generator, is_auto
 from .column_space import ColumnSpace, fit_column_space
-from .leaving_out import column_losses, is_no_chance, leave_one_out_with_offsets
+from .leaving_out import column_losses, is_no_chance, leave_one_out, leave_one_out_with_offsets
+from .losses import best_noise, is_wild, limited, squares_of
 from .observations import Observations
 from .solve import solve_columns
 
@@ -26,15 +27,11 @@ _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tr
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
 _LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain less, and leave no less
-_WILD = 1000.0, 30.0  # times the mean square of the full columns: a wild column, and one with a single wild entry
-_ALONE = 0.9  # of a column's squares, which a single entry has if it is wild
-_COUNTED = 30.0, 0.95  # times the mean loss, without the worst: more does not count, lest a few columns decide for all
-_LARGEST = 1e75  # times the usual entry, beyond which an error is not told from others
-_EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _ALL_DIRECTIONS = "all that the full columns have"
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
+_ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}  # which may have grown
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,12 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
     size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
     checked = o.n_observed > space.rank
     checked &= (size > 0) | (size[checked].max() == 0)  # zeros fit whatever the others do
-    return bool(np.median((off <= _ROUNDING[space.basis.dtype] * size)[checked]) == 1)
+    if np.median((off <= _ROUNDING[space.basis.dtype] * size)[checked]) < 1:
+        return False
+    # With hardly more entries than directions anything fits, but not the entries that are left out.
+    errors = leave_one_out(space, o, [0.0])[0][:, 0]
+    off = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0), starts)
+    return bool(np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) == 1)
 
 
 def _pretend(o: Observations, rng) -> Observations | None:
@@ -180,10 +182,11 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
 class _Candidate:
     """A way to fill, and its losses: the square error of every asked column, or entry where the columns are few.
 
-    An offset is judged beside the space, and becomes a part of it when it is chosen.
+    An offset is judged beside the space, and becomes a part of it when it is chosen. Losses are ordinary or wild.
     """
 
     losses: np.ndarray
+    ordinary: np.ndarray
     space: ColumnSpace
     noise_variance: float
     offset: float
@@ -209,7 +212,7 @@ def _choose(space_with: Callable, asked: Observations, rank, center, shrinkage) 
         return Lesson(spaces[0], 0.0, choices_in_words(spaces[0], centers[0], 0.0, rank))
     candidates = whole
     if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
-        shorter = [_judge_one(_truncated(c.space, r), asked, 0) for c in whole for r in _ranks(c.space)]
+        shorter = [_judge_one(_truncated(c.space, r), asked, 0) for c in whole for r in _ranks(c.space, 1.0)]
         candidates = sorted(whole + shorter, key=lambda c: c.error)
     best = _best_of(candidates)
     is_whole = any(best is c for c in whole)
@@ -251,73 +254,19 @@ def _judge(space: ColumnSpace, asked: Observations, shrinkage, offsets, least_no
     noise = noise[noise >= min(least_noise, noise[-1])]
     column, found = asked.entry_columns, []
     left_out = leave_one_out_with_offsets(space, asked, noise, [share * scale for share in offsets])
-    wild = _is_wild(asked, space.center, scale)
     for share, (errors, deviations) in zip(offsets, left_out):
-        squares = _squares(errors, asked)
+        squares = squares_of(errors, asked)
         squares[np.isnan(squares)] = np.inf  # no prediction at all
-        losses = column_losses(squares, column)
+        losses, wild = column_losses(squares, column), is_wild(squares, asked, space.center, scale)
         ordinary = ~wild if losses.shape[0] == wild.size else ~wild[column]
-        losses = _limited(losses, ordinary)
-        k = _best_noise(losses, errors, deviations, column, ordinary)
-        found.append(_Candidate(losses[:, k], space, float(noise[k]), share))
+        losses = limited(losses, ordinary)
+        k = best_noise(losses, errors, deviations, column, ordinary)
+        found.append(_Candidate(losses[:, k], ordinary, space, float(noise[k]), share))
     return found
 
 
 def _judge_one(space: ColumnSpace, asked: Observations, shrinkage, least_noise=0.0) -> _Candidate:
     return _judge(space, asked, shrinkage, [0.0], least_noise)[0]
-
-
-def _squares(x, asked: Observations) -> np.ndarray:
-    """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
-    with np.errstate(over="ignore"):
-        result = np.abs(x / _usual(asked))
-    np.minimum(result, _LARGEST, out=result)
-    return np.square(result, out=result)
-
-
-def _usual(asked: Observations) -> float:
-    sizes = np.abs(asked.values[asked.values != 0].astype(np.float64))
-    return float(np.median(sizes)) if sizes.size else 1.0
-
-
-def _is_wild(asked: Observations, center, entry_variance: float) -> np.ndarray:
-    """Columns out of all proportion to the full ones, as a whole or by a single entry: they tell nothing of others."""
-    x = asked.values.astype(np.float64) - (0 if center is None else center[asked.rows])
-    squares, s = _squares(x, asked), asked.n_observed
-    sums, largest = (f.reduceat(squares, asked.indptr[:-1]) for f in (np.add, np.maximum))
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        size = sums / s / (entry_variance / _usual(asked) / _usual(asked))
-    wild = (size > _WILD[0]) | ((size > _WILD[1]) & (largest > _ALONE * sums))
-    return wild & ~wild.all()
-
-
-def _limited(losses, ordinary) -> np.ndarray:
-    """The losses, shape (k, g), each counted as at most so many times the mean of the ordinary ones but the worst."""
-    some = ordinary & (losses > 0).any(axis=1) & np.isfinite(losses).all(axis=1)
-    if not some.any():
-        return losses
-    times, share = _COUNTED
-    usual = np.sort(losses[some], axis=0)[: max(1, int(share * some.sum()))].mean(axis=0)
-    return np.where(np.isfinite(losses), np.minimum(losses, times * usual), losses)
-
-
-def _best_noise(losses, errors, deviations, column, ordinary) -> int:
-    """Of the noise variances within a standard error of the best, the one that makes the ordinary errors likeliest.
-
-    Where there is little to shrink the error hardly depends on the noise, and where there are few entries a single one
-    may decide it; how large the noise is all the errors tell.
-    """
-    loss, best = losses.mean(axis=0), int(np.argmin(losses.mean(axis=0)))
-    some = ordinary & (losses > 0).any(axis=1)  # columns of zeros would call any noise too large
-    if not np.isfinite(loss[best]) or loss.size == 1 or not some.any():
-        return best
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        worse = losses - losses[:, [best]]
-        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # a standard error
-        equal = np.flatnonzero(worse.mean(axis=0) <= np.fmax(_EQUAL * loss[best], by_chance))
-        surprise = (errors[:, equal] / deviations[:, equal]) ** 2 + 2 * np.log(deviations[:, equal])
-    surprise = column_losses(np.nan_to_num(surprise, nan=np.inf), column)[some]
-    return int(equal[np.argmin(surprise.mean(axis=0))])
 
 
 def _with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
@@ -357,12 +306,12 @@ def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
     return bool(space.variances[rank - 1] > _DROP * space.variances[rank])
 
 
-def _ranks(space: ColumnSpace) -> list[int]:
-    """Ranks worth a try: a geometric ladder, and where the variances drop most, to less than half."""
+def _ranks(space: ColumnSpace, drop: float = 0.5) -> list[int]:
+    """Ranks worth a try: a geometric ladder, and where the variances drop most, to less than this share."""
     r = space.rank
     ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
     steps = np.diff(np.log(np.maximum(space.variances, 1e-300)))
-    drops = [k for k in np.argsort(steps)[:3] + 1 if steps[k - 1] < np.log(0.5)]
+    drops = [k for k in np.argsort(steps)[:3] + 1 if steps[k - 1] < np.log(drop)]
     return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
 
 
@@ -379,11 +328,13 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
 
 def _fit_words(best: _Candidate, asked: Observations) -> str:
     """How well the full columns explain the others, in words."""
-    x = asked.values.astype(np.float64) - (0 if best.space.center is None else best.space.center[asked.rows])
-    sizes = column_losses(_squares(x, asked), asked.entry_columns)[:, None]
-    spread = float(np.sqrt(_limited(sizes, np.ones(sizes.size, bool)).mean()))
-    share = np.sqrt(best.error) / spread if spread else 0.0
-    said = f"entries left out are predicted with an error of {share:.1%} of their spread"
+    center = best.space.center
+    x = asked.values.astype(np.float64) - (0 if center is None else center[asked.rows])
+    sizes = limited(column_losses(squares_of(x, asked), asked.entry_columns)[:, None], best.ordinary)[:, 0]
+    spread = float(np.sqrt(sizes[best.ordinary].mean()))
+    share = np.sqrt(best.losses[best.ordinary].mean()) / spread if spread else 0.0
+    about = "their spread about the row means" if center is not None else "their size"
+    said = f"entries left out are predicted with an error of {share:.1%} of {about}"
     if share > 0.7:
         said += ": the full columns explain little, for the data are not of low rank or have more directions than these"
     return said

@@ -42,7 +42,7 @@ def leave_one_out_with_offsets(
     """`leave_one_out` for each of some variances of an offset that all entries of a column have in common.
 
     An offset of variance b adds b 1 1' to K, so that its inverse follows from the one without:
-    (K + b 1 1')^-1 = K^-1 - q q' / (1/b + 1'q) with q = K^-1 1.
+    (K + b 1 1')^-1 = K^-1 - q q' / (1/b + 1'q) with q = K^-1 1. Weights that differ by many powers of ten cost digits.
     """
     noise = np.asarray(noise_variances, dtype=np.float64)
     results = [tuple(np.empty((o.values.size, noise.size)) for _ in range(2)) for _ in offset_variances]
@@ -69,7 +69,7 @@ def leave_one_out_with_offsets(
 
 def _moved_by_offset(solved, diagonal, ones, w, variance):
     """K^-1 x and the diagonal of K^-1, shape (columns, s, noises), when `variance` w w' joins K; `ones` is K^-1 w."""
-    weight = 1 / (1 / variance + np.einsum("ks,ksg->kg", w, ones))[:, None, :]
+    weight = variance / (1 + variance * np.einsum("ks,ksg->kg", w, ones))[:, None, :]
     moved = solved - ones * (weight * np.einsum("ks,ksg->kg", w, solved)[:, None, :])
     return moved, np.maximum(diagonal - ones * (ones * weight), np.finfo(np.float64).eps * diagonal)
 
@@ -93,7 +93,7 @@ class _Covariances:
     def __init__(self, B, noise):
         self.plain = noise == 0
         self.P, squares = _principal_axes(B, self.plain.any())
-        # If not, K^-1 has a part outside P, which rounding must not make up.
+        # Then K^-1 has no part outside P, and rounding must not make one up.
         self.spans_all = self.P.shape[1] == self.P.shape[2]
         self.t = np.where(self.plain, 1.0, noise)
         self.weights = np.where(self.plain, 0.0, 1 / (squares[:, :, None] + self.t))

@@ -33,6 +33,8 @@ _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
 _TAUGHT_COLUMNS = 1_000, 10  # partial columns from which the prior is learned, and for each direction, at least
 _UNSURE_COLUMNS = 200  # over which the uncertainty of the coefficients is averaged
 _MANY_ENTRIES = 100_000  # of partial columns, from which on one fold tells enough
+_LARGE_DATA = 2_000_000  # entries in all, of which three folds would be three copies
+_FEW_HIDDEN = 0.03  # of the entries of partial columns, without which sweeps end where all would lead them
 _CHEAP = 3e8  # multiplications of a sweep over rows that need no second thought
 _FAIR = 2.0  # times the cost of the columns that a sweep over rows may cost beyond
 _WILD = 100.0  # times the usual size of a column, from which on it teaches nothing
@@ -53,7 +55,7 @@ class _Verdict:
     by_rows : bool
     n_sweeps : int
     losses : array
-        The mean square error of every asked column.
+        The mean square error of every asked column, or the square error of every hidden entry where they are few.
     typical : float
         The mean size of the errors.
     left : list of (ColumnSpace, Observations)
@@ -107,7 +109,7 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
             return lesson, 1.0
         verdict = _Verdict(True, n_sweeps, np.zeros(0), 0.0, [])
         if _hidable(observations).size:
-            verdict = _Judgement(observations, lesson, rng, 1).of_all(n_sweeps)
+            verdict = _Judgement(observations, lesson, rng, 1).of_asked(n_sweeps)
         return _carried_out(observations, lesson, verdict, ", as asked for")
     if lesson.is_exact:
         return _unrefined(lesson, "none: there is nothing to gain")
@@ -117,15 +119,14 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
     if not kinds:
         return _unrefined(lesson, "none: sweeps over the rows would take far longer than all else")
     judgement = _Judgement(observations, lesson, rng, _folds(observations))
-    others = judgement.of_some(kinds)
+    others = judgement.of_promising(kinds)
     best = none = judgement.none
     for verdict in sorted(others, key=lambda v: (v.by_rows, v.loss)):
         best = verdict if verdict.beats(best) else best
     if best is none:
         return _unrefined(lesson, "none: hidden entries were not predicted better")
     gain = f"{1 - np.sqrt(best.loss / none.loss):.1%}"
-    few_were_hidden = len(best.left) == 1
-    space = best.left[0][0] if few_were_hidden else None
+    space = best.left[0][0] if judgement.hides_few else None
     return _carried_out(observations, lesson, best, f": hidden entries were predicted {gain} better", space)
 
 
@@ -277,8 +278,9 @@ def _rows_are_affordable(o: Observations, lesson: Lesson) -> bool:
 
 
 def _folds(o: Observations) -> int:
-    """Several where the partial columns have few entries, and each of them counts."""
-    return _FOLDS if o.n_observed[_hidable(o)].sum() < _MANY_ENTRIES else 1
+    """Several where the partial columns have few entries, and each of them counts, but not of very large data."""
+    is_large = o.values.size > _LARGE_DATA
+    return _FOLDS if o.n_observed[_hidable(o)].sum() < _MANY_ENTRIES and not is_large else 1
 
 
 class _Judgement:
@@ -288,6 +290,8 @@ class _Judgement:
     ----------
     none : _Verdict
         Of no sweep.
+    hides_few : bool
+        Whether what the sweeps have seen is nearly all that there is.
     """
 
     def __init__(self, o: Observations, lesson: Lesson, rng, n_folds: int):
@@ -296,11 +300,12 @@ class _Judgement:
         turns = _turns(o, self.columns, rng)
         self.hidden = [np.flatnonzero(turns == fold) for fold in range(n_folds)]
         self.hidden_columns = [np.searchsorted(o.indptr, hidden, side="right") - 1 for hidden in self.hidden]
+        self.hides_few = n_folds == 1 and self.hidden[0].size <= _FEW_HIDDEN * o.n_observed[o.partial_columns].sum()
         self.visible = [o.only(turns != fold) for fold in range(n_folds)]
         self.seen = [visible.take(self.columns) for visible in self.visible]
         self.none = self._verdict(False, 0, [lesson.space] * n_folds)
 
-    def of_some(self, kinds) -> list[_Verdict]:
+    def of_promising(self, kinds) -> list[_Verdict]:
         """Of sweeps of these kinds: one of each, and more of those whose first was not clearly worse than another's."""
         trials = [self._trial(by_rows, range(1, _MOST_SWEEPS + 1)) for by_rows in kinds]
         firsts = [next(trial) for trial in trials]
@@ -310,7 +315,7 @@ class _Judgement:
                 found += trial
         return found
 
-    def of_all(self, n_sweeps: int) -> _Verdict:
+    def of_asked(self, n_sweeps: int) -> _Verdict:
         """Of so many sweeps over the rows, whatever they are worth."""
         return next(self._trial(True, [n_sweeps]))
 
@@ -325,7 +330,7 @@ class _Judgement:
                 yield verdict
                 gain = last.loss - verdict.loss
                 promised = gain * min(1.0, gain / before) if before else gain
-                if promised <= _PROMISING * verdict.loss:
+                if gain <= 0 or promised <= _PROMISING * verdict.loss:
                     return
                 last, before = verdict, gain
 
