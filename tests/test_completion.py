@@ -91,10 +91,12 @@ def test_names_stand_for_numbers(case):
     np.testing.assert_array_equal(completion.columns("7"), completion.columns(7))
     np.testing.assert_array_equal(completion.entries("r4", ["5", "6"]), completion.entries(4, [5, 6]))
     np.testing.assert_array_equal(completion.interval(["r4"], ["5"]), completion.interval([4], [5]))
-    with pytest.raises(ValueError, match="'x' occurs 2 times"):
+    with pytest.raises(ValueError, match="2 are called 'x' among 'x', 'x', '2', "):
         completion.columns("x")
-    with pytest.raises(ValueError, match=r"'nobody' occurs 0 times among 'r0', 'r1', 'r2', "):
+    with pytest.raises(ValueError, match="none is called 'nobody' among 'r0', 'r1', 'r2', "):
         completion.entries("nobody", 0)
+    with pytest.raises(TypeError, match="all numbers or all names; got '1' beside names"):
+        completion.columns(["7", 1])
     with pytest.raises(TypeError, match="the data have no names; got '7'"):
         paper(known).columns(["7"])
 

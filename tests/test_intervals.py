@@ -127,3 +127,20 @@ def test_numbers_without_variances_are_refused(rng, scale):
     for ask in (lambda: completion.interval([0], [39]), completion.column_means):
         with pytest.raises(ValueError, match="divide the data"):
             ask()
+
+
+def test_columns_of_which_nothing_is_known_have_intervals_that_say_so(rng):
+    """Less is known of them than of any entry that was left out, by which the others are calibrated."""
+    m, n = 100, 300
+    U = np.linalg.qr(rng.standard_normal((m, 30)))[0]
+    M = U @ ((10 * 0.6 ** np.arange(30))[:, None] * rng.standard_normal((30, n)))
+    M += 0.001 * rng.standard_t(3, (m, n))
+    seen = np.zeros((m, n), bool)
+    for j in range(n):
+        seen[rng.choice(m, rng.integers(6, 25) if j < 260 else int(j < 280), replace=False), j] = True
+    seen[:, :60] = True
+    completion = co.complete(np.where(seen, M, np.nan))
+    for columns in (np.arange(280, 300), np.arange(260, 280)):
+        low, high = completion.interval(np.arange(m)[:, None], columns, 0.9)
+        held = ((low <= M[:, columns]) & (M[:, columns] <= high))[~seen[:, columns]].mean()
+        assert held > 0.6  # twenty columns; of those that know no better, a fifth

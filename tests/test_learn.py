@@ -232,3 +232,40 @@ def test_scale_does_not_change_the_choices(rng, scale):
     np.testing.assert_allclose(
         co.complete(known * scale).to_dense() / scale, co.complete(known).to_dense(), rtol=1e-6, atol=1e-7
     )
+
+
+def decaying(rng, m, n, d, share):
+    """Columns whose part along each direction is a third of that along the one before, seen in full or a little."""
+    U = np.linalg.qr(rng.standard_normal((m, 30)))[0]
+    M = 3 + U @ ((30 * 0.35 ** np.arange(30))[:, None] * rng.standard_normal((30, n)))
+    seen = rng.random(M.shape) < share
+    seen[:, :d] = True
+    return M, np.where(seen, M, np.nan), seen
+
+
+def test_a_spectrum_whose_end_is_lost_in_rounding_is_not_exact(rng):
+    """In float32 most columns fit to rounding, and have fewer entries than there are directions left."""
+    M, known, seen = decaying(rng, 100, 215, 40, 0.12)
+    double, single = co.complete(known), co.complete(known.astype(np.float32))
+    assert np.isfinite(single.to_dense()).all() and "rounding" not in single.choices["fit"]
+    assert error(single, M, seen) < 1.01 * error(double, M, seen)
+
+
+@pytest.mark.parametrize("n_wild", [0, 10, 20])
+def test_wild_columns_do_not_make_the_fit_look_good(rng, n_wild):
+    known, seen = hide(rng, rng.standard_normal((60, 130)), 30, 12)
+    for j in np.flatnonzero(~seen.all(axis=0))[:n_wild]:
+        known[np.flatnonzero(~np.isnan(known[:, j]))[0], j] = 1e4
+    fit = co.complete(known).choices["fit"]
+    assert "explain little" in fit and 80 < float(fit.split("error of ")[1].split("%")[0]) < 120
+
+
+def test_large_columns_that_are_well_explained_are_not_wild(rng):
+    """The full columns vary little, half of the others sixty times more."""
+    L, R = low_rank(rng, 120, 200, 3)
+    M, (_, seen) = L @ R, hide(rng, L @ R, 30, 15)
+    M[:, np.flatnonzero(~seen.all(axis=0))[::2]] *= 60
+    M += 0.1 * rng.standard_normal(M.shape)
+    known = np.where(seen, M, np.nan)
+    best = min(error(co.complete(known, refine=0, rank=3, shrinkage=t), M, seen) for t in (0.001, 0.01, 0.1))
+    assert error(co.complete(known, refine=0), M, seen) < 1.3 * best

@@ -152,22 +152,25 @@ def as_indices(name: str, value, length: int) -> np.ndarray:
 
 def as_places(name: str, value, names, length: int) -> np.ndarray:
     """`as_indices`, or where the names given as `value` stand among `names`, which may be None."""
-    given = np.asarray(value)
-    is_text = given.size > 0 and (given.dtype.kind == "U" or all(isinstance(one, str) for one in given.flat))
-    if not is_text:
+    given = np.asarray(value, dtype=object if isinstance(value, (list, tuple)) else None)
+    text = [isinstance(one, str) for one in given.flat] if given.dtype.kind in "OU" else [False]
+    if not any(text):
         return as_indices(name, value, length)
+    if not all(text):
+        raise TypeError(
+            f"{name} must be all numbers or all names; got {shown(given.flat[text.index(False)])} beside names"
+        )
     if names is None:
         raise TypeError(f"{name} must be whole numbers, for the data have no names; got {shown(given.flat[0])}")
     places: dict = {}
     for k, one in enumerate(names):
         places.setdefault(one, []).append(k)
     for one in given.flat:
-        if len(places.get(str(one), ())) != 1:
-            count = len(places.get(str(one), ()))
-            raise ValueError(
-                f"{name} must be numbers or names that occur once; {shown(one)} occurs {count:,} times among"
-                f" {', '.join(shown(other) for other in names[:3])}, ..."
-            )
+        found = len(places.get(str(one), ()))
+        if found != 1:
+            there = ", ".join(shown(other) for other in names[:3]) + (", ..." if length > 3 else "")
+            called = f"{found:,} are called" if found else "none is called"
+            raise ValueError(f"{name} must be numbers or names that one has alone; {called} {shown(one)} among {there}")
     return np.array([places[str(one)][0] for one in given.flat], np.int64).reshape(given.shape)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto, shown
-from ._threads import one_blas_thread
+from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate, deviations
@@ -23,6 +23,7 @@ from .sources import as_source
 from .wild_entries import wild_words
 
 _BLOCK_CELLS = 4_000_000
+_PIECE_CELLS = 1_000_000  # that a thread predicts at a time
 _SMALL = 1_000_000  # entries up to which the matrices are so small that BLAS threads would only wait for each other
 
 
@@ -267,10 +268,16 @@ class Completion:
 
     def _fill(self, target, which) -> None:
         U, c = self.basis, self.center
-        with np.errstate(over="ignore", invalid="ignore"):
-            target[...] = U @ self.coefficients[:, which]
-            if c is not None:
-                target += c[:, None]
+
+        def predict(columns: slice) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                target[:, columns] = U @ self.coefficients[:, which[columns]]
+                if c is not None:
+                    target[:, columns] += c[:, None]
+
+        step = max(1, _PIECE_CELLS // self.shape[0])
+        with one_blas_thread():  # whose own threads would change the last digits
+            in_threads(predict, [slice(lo, lo + step) for lo in range(0, which.size, step)])
         self._keep_in_bounds(target)
         target[:, ~_filled(self.status[which])] = np.nan
         indptr = self.observations.indptr
@@ -360,8 +367,9 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
         counts, names = observations.n_observed, observations.column_names
         fullest = np.argsort(-counts, kind="stable")[:3]
         fullest = {j if names is None else shown(names[j]): counts[j] for j in fullest}
-        n_full_rows = int((np.bincount(observations.rows, minlength=m) == n).sum()) if n else 0
-        raise ValueError(no_full_column(m, fullest, n_full_rows))
+        seen, names = np.bincount(observations.rows, minlength=m), observations.row_names
+        unseen = [i if names is None else shown(names[i]) for i in np.flatnonzero(seen == 0)]
+        raise ValueError(no_full_column(m, fullest, int((seen == n).sum()) if n else 0, unseen))
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
     center = as_choice("center", center, (True, False, "auto"))
@@ -449,14 +457,18 @@ def checked_bounds(bounds):
     return low, high
 
 
-def no_full_column(m: int, fullest: dict, n_full_rows: int = 0) -> str:
-    """What to say if there is none; the fullest columns with how many entries they have."""
+def no_full_column(m: int, fullest: dict, n_full_rows: int = 0, unseen_rows=()) -> str:
+    """What to say if there is none; the fullest columns with how many entries they have, and rows without an entry."""
     if not any(fullest.values()):
         return f"no entry is observed in any column of {m:,} rows, so there is nothing to learn from"
     named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
     turn = f" (M.T or --transpose), of which {n_full_rows:,} rows are complete"
     turn = turn if n_full_rows else " if its rows are complete"
+    drop = "drop the rows that none has"
+    if unseen_rows:
+        listed = ", ".join(map(str, unseen_rows[:3])) + (", ..." if len(unseen_rows) > 3 else "")
+        drop = f"drop the {len(unseen_rows):,} rows without an entry ({listed})"
     return (
         f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest are {named}:"
-        f" measure some columns in full, drop the rows that none has, or transpose the data{turn}"
+        f" {drop}, measure some columns in full, or transpose the data{turn}"
     )

@@ -30,6 +30,7 @@ _LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain l
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _ALL_DIRECTIONS = "all that the full columns have"
+_TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
 _ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}  # which may have grown
 
@@ -131,8 +132,12 @@ def _asked_columns(o: Observations, rng) -> np.ndarray:
 
 
 def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
-    """Whether plain least squares leaves only rounding errors in most of the columns that could show others."""
-    if not (o.n_observed > space.rank).any():
+    """Whether plain least squares leaves only rounding errors in most of the columns that could show others.
+
+    If many columns have fewer entries than there are directions, the prior is asked instead: the spectrum may fall so
+    fast that its end is lost in rounding, above all of float32.
+    """
+    if not (o.n_observed > space.rank).any() or np.mean(o.n_observed < space.rank) > _TOO_SHORT:
         return False
     coefficients, _ = solve_columns(space, o)
     column = o.entry_columns

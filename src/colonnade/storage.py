@@ -73,7 +73,8 @@ def load_completion(path) -> Completion:
     """Read what `save_completion` wrote, and compare every array with its checksum."""
     path = Path(path)
     if not path.is_dir():
-        raise FileNotFoundError(f"there is no folder {path}; name one that Completion.save wrote")
+        what = f"{path} is a file, not a folder" if path.exists() else f"there is no folder {path}"
+        raise FileNotFoundError(f"{what}; name one that Completion.save or `colonnade complete FILE -o FOLDER` wrote")
     try:
         facts = read_facts(path)
         if facts.get("format") == BLOCK_FORMAT:

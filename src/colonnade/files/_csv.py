@@ -215,32 +215,37 @@ def _refusal(error, arguments, titles, text) -> str:
             error = another
     if "UTF8" in str(error):
         return f"{path} is not text in UTF-8: save it as such"
-    return _uneven_line(*arguments) or f"{path} cannot be read as a table: {one_line(error)}"
+    return _uneven_line(*arguments[:3], len(arguments[3])) or f"{path} cannot be read as a table: {one_line(error)}"
 
 
-def _uneven_line(path: Path, start: int, delimiter: str, types: dict, only) -> str | None:
-    """Which line has more or fewer cells than the first."""
+def _uneven_line(path: Path, start: int, delimiter: str, n_cells: int) -> str | None:
+    """Which line has more or fewer cells than the first; None if none is found."""
     with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        before = file.buffer.read(start).count(b"\n")
+        line = len(file.buffer.read(start).splitlines()) + 1
         file.seek(start)
         lines = csv.reader(file, delimiter=delimiter)
-        for cells in lines:
-            if len(cells) not in (0, len(types)):
-                return (
-                    f"line {before + lines.line_num:,} of {path} has {len(cells):,} cells where others have"
-                    f" {len(types):,}: mend it, or put quotes about a cell that holds {delimiter!r}"
-                )
+        first = line
+        try:
+            for cells in lines:
+                if len(cells) not in (0, n_cells):
+                    has = f"line {line:,} of {path} has {len(cells):,} cells where others have {n_cells:,}"
+                    if first + lines.line_num - line > 1:
+                        return f"{has}: a quotation mark in it is not closed"
+                    return f"{has}: mend it, or put quotes about a cell that holds {delimiter!r}"
+                line = first + lines.line_num
+        except csv.Error:  # a cell without end
+            return f"line {line:,} of {path} has a cell that does not end: close its quotation mark"
     return None
 
 
 def _parsed(path: Path, start: int, delimiter: str, types: dict, only, block: int = _BLOCK):
     """The table by Arrow; blocks grow until the longest line fits into one."""
     import pyarrow
-    from pyarrow import csv
+    from pyarrow import csv as arrow_csv
 
-    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(types) > 1)
-    convert = csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only)
-    read = csv.ReadOptions(autogenerate_column_names=True, block_size=block)
+    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(types) > 1)
+    convert = arrow_csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only)
+    read = arrow_csv.ReadOptions(autogenerate_column_names=True, block_size=block)
     with open(path, "rb") as file:
         file.seek(start)
         source = file
@@ -248,7 +253,7 @@ def _parsed(path: Path, start: int, delimiter: str, types: dict, only, block: in
             content = file.read()
             source = pyarrow.BufferReader(content if content.endswith((b"\n", b"\r")) else content + b"\n")
         try:
-            return csv.read_csv(source, read, parse, convert)
+            return arrow_csv.read_csv(source, read, parse, convert)
         except pyarrow.ArrowInvalid as error:
             if "straddling" not in str(error) or block == _LONGEST:
                 raise
