@@ -166,7 +166,9 @@ class Completion:
         centers = self.entries(rows, columns)
         rows, columns = rows.ravel(), columns.ravel()
         calibration = self._calibration
-        half = calibration.reach(rows, centers.ravel(), self._deviations(rows, columns)) * calibration.half_width(level)
+        untried = self.n_observed[columns] < 2
+        reach = calibration.reach(rows, centers.ravel(), self._deviations(rows, columns), untried)
+        half = reach * calibration.half_width(level)
         half = half.reshape(centers.shape)
         low, high = centers - half, centers + half
         self._keep_in_bounds(low)

@@ -8,8 +8,8 @@ times factors where some rows are worse explained than others, or large values w
 model is quite true, so half-widths are a power of this deviation times a quantile of the errors of observed entries of
 partial columns that were left out, each in units of its own such power (split conformal): the coverage rests on these
 errors, not on the model. Power and factors are those with which the intervals of the entries left out are narrowest.
-Where less is known than of almost any of these, as of columns without an entry, only the model can tell how much less:
-half-widths then grow as the deviation itself.
+Where less is known than of any of these, as in columns without an entry, only the model can tell how much less:
+half-widths then are proportional to the deviation itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _VALUE_CAUTION = 20.0  # likewise for those of about the same value
 _VALUE_BINS = 20  # at most
 _BIN_ENTRIES = 100  # at least
 _POWERS = 1.0, 0.75, 0.5, 0.25, 0.0  # of the deviation; 0 is an interval of constant width
-_TRIED = 0.98  # of the deviations of entries left out, beyond which too few were tried
 _USUAL_LEVEL = 0.9  # at which intervals beyond are as wide as the model's own would be
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
 _ENOUGH = 200  # errors from which power and factors are chosen
@@ -51,16 +50,17 @@ _WHATEVER_VALUE = _ValueFactors(np.zeros(1), np.ones(1))
 
 
 class _Law(NamedTuple):
-    """A power of the deviation, measured in some unit, up to the largest that were tried; beyond, in proportion."""
+    """A power of the deviation, measured in some unit, up to the largest that was tried; beyond, in proportion."""
 
     power: float = 1.0
     unit: float = 1.0
     largest: float = np.inf
     slope: float = 1.0
 
-    def of(self, deviations) -> np.ndarray:
+    def of(self, deviations, untried=False) -> np.ndarray:
+        """Of those `untried` whatever their size in proportion."""
         within = self.unit * (np.minimum(deviations, self.largest) / self.unit) ** self.power
-        return np.where(deviations > self.largest, self.slope * deviations, within)
+        return np.where(untried | (deviations > self.largest), self.slope * deviations, within)
 
 
 _PROPORTIONAL = _Law()
@@ -87,10 +87,13 @@ class Calibration:
     value_factors: _ValueFactors = _WHATEVER_VALUE
     law: _Law = _PROPORTIONAL
 
-    def reach(self, rows, predicted, deviations) -> np.ndarray:
-        """What half-widths are proportional to, shape (k,); 0 where there is no deviation."""
+    def reach(self, rows, predicted, deviations, untried=False) -> np.ndarray:
+        """What half-widths are proportional to, shape (k,); 0 where there is no deviation.
+
+        `untried` are entries of columns of which none could be left out.
+        """
         factors = self.row_factors[rows] * self.value_factors.at(predicted)
-        return np.where(deviations == 0, 0.0, self.law.of(factors * deviations))
+        return np.where(deviations == 0, 0.0, self.law.of(factors * deviations, untried))
 
     def half_width(self, level: float) -> float:
         """In units of the reach; infinite if too few entries were left out for this level."""
@@ -135,8 +138,8 @@ def calibrate(completion) -> Calibration:
 
 
 def _law_of(errors, deviations, power: float, unit: float) -> _Law:
-    """This power, and beyond the deviations that were tried what is as wide as if all were proportional to theirs."""
-    law = _Law(power, unit, float(np.quantile(deviations, _TRIED)))
+    """This power, and for what was not tried intervals as wide as if all were proportional to their deviations."""
+    law = _Law(power, unit, float(deviations.max()))
     ends = [_quantile(np.sort(errors / x), _USUAL_LEVEL) for x in (deviations, law.of(deviations))]
     least = float(law.of(law.largest)) / law.largest
     return law._replace(slope=max(ends[0] / ends[1], least) if ends[1] else least)
