@@ -462,7 +462,7 @@ def checked_bounds(bounds):
 def no_full_column(m: int, fullest: dict, n_full_rows: int = 0, unseen_rows=()) -> str:
     """What to say if there is none; the fullest columns with how many entries they have, and rows without an entry."""
     if not any(fullest.values()):
-        return f"no entry is observed in any column of {m:,} rows, so there is nothing to learn from"
+        return f"no column is known in all {m:,} rows, nor is any entry: there is nothing to learn from; measure some"
     named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
     turn = f" (M.T or --transpose), of which {n_full_rows:,} rows are complete"
     turn = turn if n_full_rows else " if its rows are complete"
