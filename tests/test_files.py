@@ -326,7 +326,7 @@ def test_duplicates_are_averaged_or_the_last_wins(tmp_path):
         ("a,b\n1,inf\n", r"row 0, column 1 \('b'\) is inf"),
         ("a,b\n1,1e999\n", "is inf"),
         ("a,b\n1,2\n3\n", "line 3 of .* has 1 cells where others have 2: mend it"),
-        ("a,b\n1,2\n3,4\n" + '5,"6\n' + 20_000 * "7,8\n", "line 4 of .* does not end: close its quotation mark"),
+        ("a,b\n1,2\n3,4\n" + '"5,6\n' + 40_000 * "7,8\n", "line 4 of .* does not end: close its quotation mark"),
         ("a,b\n1,2\n3,4\n" + '5,6,"7\n' + "7,8\n", "line 4 of .* has 3 cells where .* is not closed"),
         ("n,a,b\nr,1,2\n\ns,3,4\nt,1,5,7\n", "line 5 of .* has 4 cells where others have 3: mend it"),
         ("a,b,c\n1,2\n", "3 names in its first line and 2 cells"),

@@ -16,6 +16,7 @@ ORDER = [
     ["sampling", "files", "block_files", "coverage", "harness"],
     ["column_space", "grouping", "cluster", "disk_columns"],
     ["leaving_out", "solve", "labels", "cutting", "wild_entries"],
+    ["losses"],
     ["learn", "certificates"],
     ["inspection", "intervals", "means", "refine", "row_selection"],
     ["evidence"],
