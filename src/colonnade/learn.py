@@ -150,7 +150,7 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
     if np.median((off <= _ROUNDING[space.basis.dtype] * size)[checked]) < 1:
         return False
     # With hardly more entries than directions anything fits, but not the entries that are left out.
-    errors = leave_one_out(space, o, [0.0])[0][:, 0]
+    errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # they may overflow
     off = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0), starts)
     return bool(np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) == 1)
 
