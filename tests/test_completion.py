@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 import colonnade as co
 from colonnade import Status
@@ -333,3 +334,14 @@ def test_units_and_heavy_tails_are_not_out_of_proportion(rng):
     assert wild_entries(co.Observations.from_dense(ones)).size == 0
     heavy = [co.Observations.from_dense(rng.pareto(1.5, (30, 20)) + 1) for _ in range(100)]
     assert sum(wild_entries(o).size > 0 for o in heavy) <= 5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_filled_does_not_depend_on_the_threads(rng, dtype):
+    known, _ = hide(rng, rng.standard_normal((1500, 1000)), 40, 30)
+    completion = co.complete(known.astype(dtype), rank=33, center=False, shrinkage=0.5, refine=0)
+    filled = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"):
+            filled.append(completion.to_dense())
+    np.testing.assert_array_equal(*filled)

@@ -323,6 +323,7 @@ def test_duplicates_are_averaged_or_the_last_wins(tmp_path):
         ("a,b\n1,x\n3,4\n", "1 cells of .* are not numbers, the first in row 0, column 'b': 'x'; leave it empty"),
         ("n,a,b\nr,1,2\ns,3,'1.5\n", r"1 cells .* row 1 \('s'\), column 'b': \"'1.5\""),
         ("a;b\n1;2,5\n", "column 'b': '2,5'; use a decimal point"),
+        ("a;b;c\n1,5;2;3\n4,5;5;6\n", "column 'a': '1,5'; use a decimal point"),
         ("a,b\n1,inf\n", r"row 0, column 1 \('b'\) is inf"),
         ("a,b\n1,1e999\n", "is inf"),
         ("a,b\n1,2\n3\n", "line 3 of .* has 1 cells where others have 2: mend it"),

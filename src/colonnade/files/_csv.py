@@ -20,6 +20,7 @@ MISSING = (
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*$"
+_DECIMAL_COMMA = r"^\s*[+-]?\d+,\d+\s*$"
 _FEWEST_LABELS = 6  # numbers that can hardly be in order by chance
 _FEWEST_COUNTED = 4  # columns that count up; three could be a triple
 _TITLES = {"", "id", "index", "key", "name", "names", "row", "rows", "row_name", "row_names", "rowname", "unnamed: 0"}
@@ -172,8 +173,9 @@ def _are_labels(lines: list[list[str]]) -> bool:
 def _has_row_names(body: list[list[str]], title: str | None) -> bool:
     """Whether the first column holds names: text, or whole numbers, different under a usual title or counting up."""
     cells = [line[0] for line in body]
-    if any(_is_text(cell) for cell in cells):
-        return True
+    text = [cell for cell in cells if _is_text(cell)]
+    if text:
+        return not all(re.match(_DECIMAL_COMMA, cell) for cell in text)
     if title is None or not all(cell.strip().isdigit() for cell in cells):
         return False
     numbers = [int(cell) for cell in cells]
@@ -281,7 +283,7 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
     named = f" ({shown(table.column(0)[row].as_py())})" if "f0" in text else ""
     column = shown(titles[j - (len(types) - len(titles))]) if titles else str(j)
     remedy = "leave it empty if it is not known"
-    if re.match(r"^\s*[+-]?\d+,\d+\s*$", cell):
+    if re.match(_DECIMAL_COMMA, cell):
         remedy = "use a decimal point"
     elif 1 < in_its_column == table.num_rows:
         remedy = "drop that column, which has no number"
