@@ -540,14 +540,38 @@ def solve_groups(
 
 
 @compiled(any_order=True)
-def residuals(U, Z, indptr, rows, values, first, last, result):
-    """result[k] = x - z_j' u_i for every entry k = (i, j), i from `rows`, j in first:last; U is m x r, Z is n x r."""
+def residuals(U, Z, offsets, indptr, rows, values, first, last, result):
+    """result[k] = x - z_j' u_i - offsets[j] for every entry k = (i, j), j in first:last; U is m x r, Z is n x r."""
     for j in range(first, last):
         for k in range(indptr[j], indptr[j + 1]):
-            i, fitted = rows[k], 0.0
+            i, fitted = rows[k], offsets[j]
             for q in range(Z.shape[1]):
                 fitted += Z[j, q] * U[i, q]
             result[k] = values[k] - fitted
+
+
+@compiled()
+def turn(indptr, rows, values, weights, begins, columns, turned_values, turned_weights):
+    """The entries by rows, within a row by rising columns; `begins`, zeros at first, tells where each row begins."""
+    for k in range(rows.size):
+        begins[rows[k] + 1] += 1
+    for i in range(begins.size - 1):
+        begins[i + 1] += begins[i]
+    free = begins.copy()
+    for j in range(indptr.size - 1):
+        for k in range(indptr[j], indptr[j + 1]):
+            columns[free[rows[k]]] = j
+            free[rows[k]] += 1
+    _by_rows(rows, begins, values, turned_values)  # one array at a time: as many lines are written at once as rows
+    _by_rows(rows, begins, weights, turned_weights)
+
+
+@compiled(**_inner)
+def _by_rows(rows, begins, x, result):
+    free = begins.copy()
+    for k in range(x.size):
+        result[free[rows[k]]] = x[k]
+        free[rows[k]] += 1
 
 
 @compiled()

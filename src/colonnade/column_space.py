@@ -30,7 +30,7 @@ class ColumnSpace:
     singular_values : float64 array of shape (r,)
         Of A, which holds the full columns times their scales, less the center.
     center : array of shape (m,) or None
-        Row means of the full columns, if they were taken off.
+        Row means of the full columns, weighted by their squared scales, if they were taken off.
     variances : float64 array of shape (r,)
         Mean square of a column's coefficient along each direction, as the full columns tell it.
     noise_std : float
@@ -125,16 +125,19 @@ class _FullColumns:
         scales = np.ones(d) if scales is None else scales
         self.mean_square_scale = float(np.mean(scales**2))
         self.n_independent = d - 1 if center else d
-        self.center = self._row_means() if center else None
+        if len(self.blocks()) == 1:  # then it is read once
+            whole = self._read(0, self.shape[0])
+            self._read = lambda lo, hi: whole[lo:hi]
+        self.center = self._row_means(scales**2) if center else None
         self._measure(scales)
 
     def blocks(self):
         step = max(1, 16 * _BLOCK_CELLS // self.shape[1])
         return [(lo, min(lo + step, self.shape[0])) for lo in range(0, self.shape[0], step)]
 
-    def _row_means(self):
-        # Divided before it is summed: a mean exists where a sum overflows.
-        parts = in_threads(lambda at: (self._read(*at) / np.float64(self.shape[1])).sum(axis=1), self.blocks())
+    def _row_means(self, weights):
+        shares = weights / weights.sum()  # before the sum: a mean exists where a sum overflows
+        parts = in_threads(lambda at: (self._read(*at) * shares).sum(axis=1), self.blocks())
         return np.concatenate(parts).astype(self.dtype)
 
     def _raw(self, lo, hi):

@@ -14,8 +14,8 @@ import numpy as np
 
 from ._arguments import as_generator, is_auto
 from .column_space import ColumnSpace, fit_column_space
-from .leaving_out import column_losses, is_no_chance, leave_one_out, leave_one_out_with_offsets
-from .losses import best_noise, is_wild, limited, squares_of
+from .leaving_out import Model, is_no_chance, leave_one_out
+from .losses import Asked, best_noise, limited
 from .observations import Observations
 from .solve import solve_columns
 
@@ -28,6 +28,7 @@ _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's e
 _RANK_GROWTH = 1.6
 _LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain less, and leave no less
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
+_ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _ALL_DIRECTIONS = "all that the full columns have"
 _TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
@@ -117,7 +118,7 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
         noise = 0.0 if shrinkage == "auto" else shrinkage
         choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
         return Lesson(space, noise, {**choices, "fit": "nothing to judge by: too few full columns and entries"})
-    return _choose(space_with, observations.take(asked), rank, center, shrinkage)
+    return _choose(space_with, Asked(observations.take(asked)), rank, center, shrinkage)
 
 
 def _asked_columns(o: Observations, rng) -> np.ndarray:
@@ -207,12 +208,13 @@ class _Candidate:
         return is_no_chance(other.losses - self.losses, _SURE)
 
 
-def _choose(space_with: Callable, asked: Observations, rank, center, shrinkage) -> Lesson:
+def _choose(space_with: Callable, asked: Asked, rank, center, shrinkage) -> Lesson:
     """The least leave-one-out error: first over center and offset with all directions, then over the rank."""
     centers = (True, False) if center == "auto" else (center,)
     offsets = _OFFSET_SHARES if center == "auto" and shrinkage != 0 else (0.0,)
     spaces = [space_with(center=with_center) for with_center in centers]
-    whole = [c for space in spaces if space.rank for c in _judge(space, asked, shrinkage, offsets)]
+    at_once = [spaces] if rank == "auto" and shrinkage != 0 and _are_alike(spaces) else [[space] for space in spaces]
+    whole = [c for some in at_once if some[0].rank for c in _judge(some, asked, shrinkage, offsets)]
     if not whole:
         return Lesson(spaces[0], 0.0, choices_in_words(spaces[0], centers[0], 0.0, rank))
     candidates = whole
@@ -233,13 +235,41 @@ def _choose(space_with: Callable, asked: Observations, rank, center, shrinkage) 
     return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
 
 
-def _shorter(whole: _Candidate, asked: Observations, shrinkage) -> list[_Candidate]:
-    """Fewer and fewer directions, until some that are needed are left out."""
-    found, least_noise = [], _LESS_NOISE * whole.noise_variance
-    for rank in reversed(_ranks(whole.space)):
-        candidate = _judge_one(_truncated(whole.space, rank), asked, shrinkage, least_noise)
-        found.append(replace(candidate, offset=whole.offset))
-        if len(found) > 1 and all(whole.is_clearly_better_than(candidate) for candidate in found[-2:]):
+def _are_alike(spaces: list[ColumnSpace]) -> bool:
+    """Whether the space about zero is the space about the row means with these as a direction more, in all digits."""
+    if len(spaces) < 2 or spaces[0].rank == 0:
+        return False
+    about_means, about_zero = (float(space.variances.sum()) for space in spaces)
+    c = spaces[0].center.astype(np.float64)
+    return spaces[1].rank >= spaces[0].rank and abs(about_means + c @ c - about_zero) <= _ALIKE * about_zero
+
+
+def _shorter(whole: _Candidate, asked: Asked, shrinkage) -> list[_Candidate]:
+    """Fewer and fewer directions, until some that are needed are left out.
+
+    The first are those before the largest drop of the variances, if they may be enough, and more while more help.
+    """
+
+    def judged(rank):
+        candidate = _judge_one(_truncated(whole.space, rank), asked, shrinkage, _LESS_NOISE * whole.noise_variance)
+        return replace(candidate, offset=whole.offset)
+
+    ranks, drop, found = _ranks(whole.space), _largest_drop(whole.space), []
+    if drop is not None:
+        found.append(judged(drop))
+        if not whole.is_clearly_better_than(found[0]):
+            least = np.inf
+            for rank in (rank for rank in ranks if rank > drop):
+                if found[-1].error >= least:
+                    break
+                least = found[-1].error
+                found.append(judged(rank))
+            ranks = [rank for rank in ranks if rank < drop]
+    worse = 0
+    for rank in reversed(ranks):
+        found.append(judged(rank))
+        worse = worse + 1 if whole.is_clearly_better_than(found[-1]) else 0
+        if worse == 2:
             break
     return found
 
@@ -252,26 +282,31 @@ def _best_of(candidates: list[_Candidate]) -> _Candidate:
     return best
 
 
-def _judge(space: ColumnSpace, asked: Observations, shrinkage, offsets, least_noise=0.0) -> list[_Candidate]:
-    """For every offset beside this space a noise variance, and the losses with it."""
-    scale = (space.variances.sum() / space.basis.shape[0]) or 1.0
-    noise = _NOISE_SHARES * scale if shrinkage == "auto" else np.array([shrinkage], dtype=np.float64)
+def _judge(spaces: list[ColumnSpace], asked: Asked, shrinkage, offsets, least_noise=0.0) -> list[_Candidate]:
+    """For every space and offset beside it a noise variance, and the losses with it.
+
+    The spaces are one, or one about the row means and after it the same about zero.
+    """
+    scales = [(space.variances.sum() / space.basis.shape[0]) or 1.0 for space in spaces]
+    noise = _NOISE_SHARES * scales[0] if shrinkage == "auto" else np.array([shrinkage], dtype=np.float64)
     noise = noise[noise >= min(least_noise, noise[-1])]
-    column, found = asked.entry_columns, []
-    left_out = leave_one_out_with_offsets(space, asked, noise, [share * scale for share in offsets])
-    for share, (errors, deviations) in zip(offsets, left_out):
-        squares = squares_of(errors, asked)
-        squares[np.isnan(squares)] = np.inf  # no prediction at all
-        losses, wild = column_losses(squares, column), is_wild(squares, asked, space.center, scale)
-        ordinary = ~wild if losses.shape[0] == wild.size else ~wild[column]
+    means = [None, spaces[0].center]
+    models = [
+        Model(space.center, tuple(share * scale for share in offsets), mean)
+        for space, scale, mean in zip(spaces, scales, means)
+    ]
+    kinds = [(space, scale, share) for space, scale in zip(spaces, scales) for share in offsets]
+    found = []
+    for (space, scale, share), (losses, surprises) in zip(kinds, asked.losses(spaces[0], noise, models)):
+        ordinary = ~asked.is_wild(losses, space.center, scale)
         losses = limited(losses, ordinary)
-        k = best_noise(losses, errors, deviations, column, ordinary)
+        k = best_noise(losses, surprises, ordinary)
         found.append(_Candidate(losses[:, k], ordinary, space, float(noise[k]), share))
     return found
 
 
-def _judge_one(space: ColumnSpace, asked: Observations, shrinkage, least_noise=0.0) -> _Candidate:
-    return _judge(space, asked, shrinkage, [0.0], least_noise)[0]
+def _judge_one(space: ColumnSpace, asked: Asked, shrinkage, least_noise=0.0) -> _Candidate:
+    return _judge([space], asked, shrinkage, [0.0], least_noise)[0]
 
 
 def _with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
@@ -313,11 +348,20 @@ def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
 
 def _ranks(space: ColumnSpace, drop: float = 0.5) -> list[int]:
     """Ranks worth a try: a geometric ladder, and where the variances drop most, to less than this share."""
-    r = space.rank
+    r, steps = space.rank, _steps(space)
     ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
-    steps = np.diff(np.log(np.maximum(space.variances, 1e-300)))
     drops = [k for k in np.argsort(steps)[:3] + 1 if steps[k - 1] < np.log(drop)]
     return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
+
+
+def _largest_drop(space: ColumnSpace, drop: float = 0.5) -> int | None:
+    """After how many directions the variances drop most, if to less than this share."""
+    steps = _steps(space)
+    return int(np.argmin(steps)) + 1 if steps.size and steps.min() < np.log(drop) else None
+
+
+def _steps(space: ColumnSpace) -> np.ndarray:
+    return np.diff(np.log(np.maximum(space.variances, 1e-300)))
 
 
 def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
@@ -331,11 +375,10 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
     }
 
 
-def _fit_words(best: _Candidate, asked: Observations) -> str:
+def _fit_words(best: _Candidate, asked: Asked) -> str:
     """How well the full columns explain the others, in words."""
     center = best.space.center
-    x = asked.values.astype(np.float64) - (0 if center is None else center[asked.rows])
-    sizes = limited(column_losses(squares_of(x, asked), asked.entry_columns)[:, None], best.ordinary)[:, 0]
+    sizes = limited(asked.sizes(center)[:, None], best.ordinary)[:, 0]
     spread = float(np.sqrt(sizes[best.ordinary].mean()))
     share = np.sqrt(best.losses[best.ordinary].mean()) / spread if spread else 0.0
     about = "their spread about the row means" if center is not None else "their size"

@@ -8,14 +8,36 @@ covariance K = U_O diag(v) U_O' + t I, and the entry left out is off by
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace
 from .observations import Observations
 
-_MANY_COLUMNS = 20
+MANY_COLUMNS = 20  # of which each has one loss
 _PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a column has beside its part in the column space and the noise.
+
+    Attributes
+    ----------
+    center : array of shape (m,) or None
+        The same in all columns.
+    offset_variances : sequence of float
+        Of an offset that all entries of a column have in common; each is a model of its own.
+    direction : array of shape (m,) or None
+        One more, with a coefficient of variance 1. The row means beside a space about them make the space about zero.
+    """
+
+    center: np.ndarray | None
+    offset_variances: tuple = (0.0,)
+    direction: np.ndarray | None = None
 
 
 def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
@@ -33,45 +55,76 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     -------
     errors, deviations : arrays of shape (nnz, g)
     """
-    return leave_one_out_with_offsets(space, o, noise_variances, [0.0])[0]
+    all_errors, deviations = (np.empty((o.values.size, len(noise_variances))) for _ in range(2))
+
+    def keep(_, at, errors, precisions):
+        all_errors[at] = errors
+        deviations[at] = 1 / np.sqrt(precisions)
+
+    leave_out(space, o, noise_variances, [Model(space.center)], keep)
+    return all_errors, deviations
 
 
-def leave_one_out_with_offsets(
-    space: ColumnSpace, o: Observations, noise_variances, offset_variances
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """`leave_one_out` for each of some variances of an offset that all entries of a column have in common.
+def leave_out(space: ColumnSpace, o: Observations, noise_variances, models: list[Model], use: Callable) -> None:
+    """Call ``use(k, at, errors, precisions)`` for all models and entries; k counts models and offset variances through.
 
-    An offset of variance b adds b 1 1' to K, so that its inverse follows from the one without:
-    (K + b 1 1')^-1 = K^-1 - q q' / (1/b + 1'q) with q = K^-1 1. Weights that differ by many powers of ten cost digits.
+    The entries are those at the places `at`, of shape (columns, s); errors and the inverses of their predicted
+    variances have shape (columns, s, g). Threads call it, each for other columns.
+
+    What a model adds to K has the form b f f', so that its inverse follows from the one without:
+    (K + b f f')^-1 = K^-1 - q q' b / (1 + b f'q) with q = K^-1 f.
+    Weights that differ by many powers of ten cost digits.
     """
     noise = np.asarray(noise_variances, dtype=np.float64)
-    results = [tuple(np.empty((o.values.size, noise.size)) for _ in range(2)) for _ in offset_variances]
     spread, unit = np.sqrt(space.variances), size_of(o)
-    x = o.values / unit - (0 if space.center is None else space.center[o.rows] / unit)
-    roots = np.ones(x.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
+    roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
 
-    def leave_out(at):
-        w = roots[at]
-        K = _Covariances(space.basis[o.rows[at]] * spread * w[:, :, None], noise)
-        solved, diagonal, ones = K.solve(x[at] * w), K.inverse_diagonal(), None
-        for b, (errors, deviations) in zip(offset_variances, results):
-            if b and ones is None:
-                ones = K.solve(w)
-            on, along = _moved_by_offset(solved, diagonal, ones, w, b) if b else (solved, diagonal)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                errors[at] = on / along * (unit / w)[:, :, None]
-                deviations[at] = 1 / np.sqrt(along) / w[:, :, None]
+    def work(at):
+        rows, w = o.rows[at], roots[at]
+        K = _Covariances(space.basis[rows] * spread * w[:, :, None], noise)
+        diagonal = K.inverse_diagonal()
+        ones = K.solve(w) if any(any(model.offset_variances) for model in models) else 0.0
+        k = 0
+        for model in models:
+            x = o.values[at] / unit - (0 if model.center is None else model.center[rows] / unit)
+            on, along, q = K.solve(x * w), diagonal, ones
+            if model.direction is not None:
+                f = model.direction[rows] * w
+                joined = _Joined(f, K.solve(f), 1.0)
+                on, along, q = joined.solved(on), joined.diagonal(along), joined.solved(ones)
+            for variance in model.offset_variances:
+                joined = _Joined(w, q, variance) if variance else None
+                solved, inverse = (joined.solved(on), joined.diagonal(along)) if joined else (on, along)
+                with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                    errors = solved / inverse
+                    errors *= (unit / w)[:, :, None]
+                    use(k, at, errors, inverse if o.weights is None else inverse * (w**2)[:, :, None])
+                k += 1
 
     with one_blas_thread():  # many small problems: BLAS would split each of them
-        in_threads(leave_out, columns_alike(o, max(space.rank, noise.size)))
-    return results
+        in_threads(work, columns_alike(o, max(space.rank, noise.size)))
 
 
-def _moved_by_offset(solved, diagonal, ones, w, variance):
-    """K^-1 x and the diagonal of K^-1, shape (columns, s, noises), when `variance` w w' joins K; `ones` is K^-1 w."""
-    weight = variance / (1 + variance * np.einsum("ks,ksg->kg", w, ones))[:, None, :]
-    moved = solved - ones * (weight * np.einsum("ks,ksg->kg", w, solved)[:, None, :])
-    return moved, np.maximum(diagonal - ones * (ones * weight), np.finfo(np.float64).eps * diagonal)
+class _Joined:
+    """What becomes of K^-1 when `variance` f f' joins a stack of K; q is K^-1 f, shape (columns, s, noises)."""
+
+    def __init__(self, f, q, variance: float):
+        self.f, self.q = f, q
+        self.weight = variance / (1 + variance * self._along(q))
+
+    def _along(self, y):
+        return np.einsum("ks,ksg->kg", self.f, y)[:, None, :]
+
+    def solved(self, y):
+        """K^-1 x, which was y."""
+        moved = self.q * (self.weight * self._along(y))
+        return np.subtract(y, moved, out=moved)
+
+    def diagonal(self, before):
+        lost = self.q * self.weight
+        lost *= self.q
+        # Of a positive number something positive is left, whatever the rounding.
+        return before - np.minimum(lost, (1 - 2 * np.finfo(np.float64).eps) * before, out=lost)
 
 
 def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
@@ -147,7 +200,7 @@ def column_losses(squares, column) -> np.ndarray:
     else:
         squares_in_order = squares
     begins = np.flatnonzero(np.diff(column, prepend=-1))
-    if begins.size < _MANY_COLUMNS:
+    if begins.size < MANY_COLUMNS:
         return squares
     counts = np.diff(begins, append=column.size)
     with np.errstate(over="ignore"):

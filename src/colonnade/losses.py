@@ -8,43 +8,96 @@ from __future__ import annotations
 
 import numpy as np
 
-from .leaving_out import column_losses
+from .column_space import ColumnSpace
+from .leaving_out import MANY_COLUMNS, Model, leave_out
 from .observations import Observations
 
 _WILD = 1000.0, 30.0  # times the mean square of the full columns: a wild column, and one with a single wild entry
 _ALONE = 0.9  # of a column's squares, which a single entry has if it is wild
 _UNEXPLAINED = 0.5  # of its squares, which are left at least of a wild column whatever the noise
 _COUNTED = 30.0, 0.95  # times the mean loss, without the worst: more does not count, lest a few columns decide for all
-_LARGEST = 1e75  # times the usual entry, beyond which an error is not told from others
+_LARGEST = 1e150  # times the square of the usual entry, beyond which an error is not told from others
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 
 
-def squares_of(x, asked: Observations) -> np.ndarray:
-    """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
-    with np.errstate(over="ignore"):
-        result = np.abs(x / _usual(asked))
-    np.minimum(result, _LARGEST, out=result)
-    return np.square(result, out=result)
+class Asked:
+    """Columns whose entries are left out, each with at least one.
 
-
-def _usual(asked: Observations) -> float:
-    sizes = np.abs(asked.values[asked.values != 0].astype(np.float64))
-    return float(np.median(sizes)) if sizes.size else 1.0
-
-
-def is_wild(squared_errors, asked: Observations, center, entry_variance: float) -> np.ndarray:
-    """Columns out of all proportion to the full ones, as a whole or by a single entry: they tell nothing of others.
-
-    A column that is only large is well predicted with some noise variance; `squared_errors` has shape (nnz, g).
+    Attributes
+    ----------
+    observations : Observations
+    by_columns : bool
+        Whether a loss is of a column. Errors within a column go together, so that they count as one.
     """
-    x = asked.values.astype(np.float64) - (0 if center is None else center[asked.rows])
-    squares, s, begins = squares_of(x, asked), asked.n_observed, asked.indptr[:-1]
-    sums, largest = (f.reduceat(squares, begins) for f in (np.add, np.maximum))
-    unexplained = np.add.reduceat(squared_errors, begins, axis=0).min(axis=1) > _UNEXPLAINED * sums
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        size = sums / s / (entry_variance / _usual(asked) / _usual(asked))
-    wild = unexplained & ((size > _WILD[0]) | ((size > _WILD[1]) & (largest > _ALONE * sums)))
-    return wild & ~wild.all()
+
+    def __init__(self, observations: Observations):
+        self.observations = o = observations
+        self.by_columns = o.shape[1] >= MANY_COLUMNS
+        self._column = o.entry_columns
+        sizes = np.abs(o.values[o.values != 0].astype(np.float64))
+        self._usual = float(np.median(sizes)) if sizes.size else 1.0
+
+    def losses(self, space: ColumnSpace, noise_variances, models: list[Model]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of every model the losses and the surprises (less a constant, twice the negative log-likelihoods).
+
+        Both have shape (k, g) for g noise variances, and are infinite where there is no prediction.
+        """
+        o = self.observations
+        shape = o.shape[1] if self.by_columns else o.values.size, len(noise_variances)
+        n_models = sum(len(model.offset_variances) for model in models)
+        results = [(np.empty(shape), np.empty(shape)) for _ in range(n_models)]
+
+        def keep(k, at, errors, precisions):
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                surprises = errors * errors
+                surprises *= precisions
+                surprises -= np.log(precisions)
+                for result, found in zip(results[k], (self._squares(errors), surprises)):
+                    result[self._places(at)] = found.mean(axis=1) if self.by_columns else found
+
+        leave_out(space, o, noise_variances, models, keep)
+        for result in (result for pair in results for result in pair):
+            result[np.isnan(result)] = np.inf
+        return results
+
+    def sizes(self, center) -> np.ndarray:
+        """Mean squares of what the center leaves of each column, or the square of each entry, in the unit of losses."""
+        return self._by_columns(self._about(center)) if self.by_columns else self._about(center)
+
+    def is_wild(self, losses, center, entry_variance: float) -> np.ndarray:
+        """Losses of columns out of all proportion to the full ones, as a whole or by a single entry, shape (k,).
+
+        They tell nothing of others. A column that is only large is well predicted with some noise variance.
+        """
+        squares = self._about(center)
+        mean, s = self._by_columns(squares), self.observations.n_observed
+        largest = np.maximum.reduceat(squares, self.observations.indptr[:-1]) / s
+        left = (losses if self.by_columns else self._by_columns(losses)).min(axis=1)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            size = mean / (entry_variance / self._usual / self._usual)
+        wild = (size > _WILD[0]) | ((size > _WILD[1]) & (largest > _ALONE * mean))
+        wild &= left > _UNEXPLAINED * mean
+        wild &= ~wild.all()
+        return wild if self.by_columns else wild[self._column]
+
+    def _about(self, center) -> np.ndarray:
+        o = self.observations
+        return self._squares(o.values.astype(np.float64) - (0 if center is None else center[o.rows]))
+
+    def _squares(self, x) -> np.ndarray:
+        """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
+        with np.errstate(over="ignore"):
+            result = x / self._usual
+            np.square(result, out=result)
+        return np.minimum(result, _LARGEST, out=result)
+
+    def _by_columns(self, x) -> np.ndarray:
+        s = self.observations.n_observed
+        with np.errstate(over="ignore"):
+            return np.add.reduceat(x, self.observations.indptr[:-1], axis=0) / s.reshape(-1, *[1] * (x.ndim - 1))
+
+    def _places(self, at) -> np.ndarray:
+        return self._column[at[:, 0]] if self.by_columns else at
 
 
 def limited(losses, ordinary) -> np.ndarray:
@@ -57,7 +110,7 @@ def limited(losses, ordinary) -> np.ndarray:
     return np.where(np.isfinite(losses), np.minimum(losses, times * usual), losses)
 
 
-def best_noise(losses, errors, deviations, column, ordinary) -> int:
+def best_noise(losses, surprises, ordinary) -> int:
     """Of the noise variances within a standard error of the best, the one that makes the ordinary errors likeliest.
 
     Where there is little to shrink the error hardly depends on the noise, and where there are few entries a single one
@@ -71,6 +124,4 @@ def best_noise(losses, errors, deviations, column, ordinary) -> int:
         worse = losses - losses[:, [best]]
         by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # a standard error
         equal = np.flatnonzero(worse.mean(axis=0) <= np.fmax(_EQUAL * loss[best], by_chance))
-        surprise = (errors[:, equal] / deviations[:, equal]) ** 2 + 2 * np.log(deviations[:, equal])
-    surprise = column_losses(np.nan_to_num(surprise, nan=np.inf), column)[some]
-    return int(equal[np.argmin(surprise.mean(axis=0))])
+        return int(equal[np.argmin(surprises[some][:, equal].mean(axis=0))])

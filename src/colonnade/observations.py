@@ -224,28 +224,22 @@ class Observations:
 
         Full columns must keep all of theirs.
         """
-        before = np.concatenate(([0], np.cumsum(kept)))
+        gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
         weights = None if self.weights is None else self.weights[kept]
-        return replace(
-            self, indptr=before[self.indptr], rows=self.rows[kept], values=self.values[kept], weights=weights
-        )
+        return replace(self, indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
 
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
-        from scipy import sparse
+        from . import _kernels
 
         m, n = self.shape
-        begins = self.indptr.astype(index_dtype(self.values.size))  # else the rows would be widened to these
-
-        def by_rows(x):
-            return sparse.csc_array((x, self.rows, begins), shape=(m, n)).tocsr()
-
-        stored = by_rows(self.values)
-        columns, indptr = stored.indices.astype(index_dtype(n), copy=False), stored.indptr.astype(np.int64)
-        weights = None if self.weights is None else by_rows(self.weights).data
+        indptr, columns = np.zeros(m + 1, np.int64), np.empty(self.rows.size, index_dtype(n))
+        values, weights = np.empty_like(self.values), np.zeros(0) if self.weights is None else self.weights
+        turned = np.empty_like(weights)
+        _kernels.turn(self.indptr, self.rows, self.values, weights, indptr, columns, values, turned)
         full = np.flatnonzero(np.diff(indptr) == n)
         names = {"row_names": self.column_names, "column_names": self.row_names}
-        return Observations((n, m), indptr, columns, stored.data, weights, full, **names)
+        return Observations((n, m), indptr, columns, values, None if self.weights is None else turned, full, **names)
 
     def to_dense(self) -> np.ndarray:
         """The whole matrix, shape (m, n), NaN where nothing is known; as other imputers take it."""

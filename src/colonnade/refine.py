@@ -31,7 +31,7 @@ _FOLDS = 3
 _HIDDEN_SHARE = 0.2
 _ASKED_ENTRIES = 10_000  # of columns of which entries are hidden
 _TAUGHT_COLUMNS = 1_000, 10  # partial columns from which the prior is learned, and for each direction, at least
-_UNSURE_COLUMNS = 200  # over which the uncertainty of the coefficients is averaged
+_UNSURE_COLUMNS = 100  # over which the uncertainty of the coefficients is averaged
 _MANY_ENTRIES = 100_000  # of partial columns, from which on one fold tells enough
 _LARGE_DATA = 2_000_000  # entries in all, of which three folds would be three copies
 _FEW_HIDDEN = 0.03  # of the entries of partial columns, without which sweeps end where all would lead them
@@ -238,7 +238,7 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
     kept = 1e-12 * D[-1] < D
     D, V = D[kept], V[:, kept]
     Q = np.ascontiguousarray(((V.T @ Z).T / np.sqrt(D)).astype(dtype))
-    residual = _residuals(U, center, Z, across).astype(dtype)
+    residual = _residuals(U, center, Z, across, dtype)
     idle = ~Z.any(axis=0)
     if idle.any():
         residual[idle[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
@@ -249,17 +249,18 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
     return np.where(moved[:, None], (W.T / np.sqrt(D)) @ V.T, 0.0)
 
 
-def _residuals(U, center, Z, across: Observations) -> np.ndarray:
+def _residuals(U, center, Z, across: Observations, dtype) -> np.ndarray:
     """x_ij - c_i - u_i' z_j of every entry, in the order of the transposed observations."""
     from . import _kernels
 
-    result, factors = np.empty(across.values.size), np.ascontiguousarray(Z.T)
+    result, factors = np.empty(across.values.size, dtype), np.ascontiguousarray(Z.T)
+    center = np.zeros(U.shape[0]) if center is None else center
 
     def work(piece):
-        _kernels.residuals(factors, U, across.indptr, across.rows, across.values, *piece, result)
+        _kernels.residuals(factors, U, center, across.indptr, across.rows, across.values, *piece, result)
 
     in_threads(work, pairwise(np.linspace(0, across.shape[1], _PIECES + 1).astype(int).tolist()))
-    return result if center is None else result - np.repeat(center, across.n_observed)
+    return result
 
 
 def _unweighted_where_full(o: Observations) -> Observations:
