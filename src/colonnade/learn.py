@@ -15,7 +15,7 @@ import numpy as np
 from ._arguments import as_generator, is_auto
 from .column_space import ColumnSpace, fit_column_space
 from .leaving_out import Model, is_no_chance, leave_one_out
-from .losses import Asked, best_noise, limited
+from .losses import Asked, best_noise, limited, with_midpoints
 from .observations import Observations
 from .solve import solve_columns
 
@@ -23,7 +23,7 @@ _ASKED_ENTRIES = 4_000  # of partial columns that are left out
 _ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
 _FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
 _PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, a half up to so many
-_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.25)  # noise variances that are tried, as shares of an entry's variance
+_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
 _LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain less, and leave no less
@@ -297,10 +297,12 @@ def _judge(spaces: list[ColumnSpace], asked: Asked, shrinkage, offsets, least_no
     ]
     kinds = [(space, scale, share) for space, scale in zip(spaces, scales) for share in offsets]
     found = []
-    for (space, scale, share), (losses, surprises) in zip(kinds, asked.losses(spaces[0], noise, models)):
+    judged = asked.losses(spaces[0], noise, models)
+    noise = np.exp(with_midpoints(np.log(noise))) if noise.size > 1 else noise
+    for (space, scale, share), (losses, surprises) in zip(kinds, judged):
         ordinary = ~asked.is_wild(losses, space.center, scale)
-        losses = limited(losses, ordinary)
-        k = best_noise(losses, surprises, ordinary)
+        losses = limited(np.maximum(with_midpoints(losses), 0), ordinary)
+        k = best_noise(losses, with_midpoints(surprises), ordinary)
         found.append(_Candidate(losses[:, k], ordinary, space, float(noise[k]), share))
     return found
 
