@@ -6,7 +6,7 @@ import pytest
 import colonnade as co
 from colonnade import refine
 from colonnade.learn import learn
-from colonnade.refine import _relearned, _row_moves
+from colonnade.refine import _coefficients, _relearned, _row_moves
 
 from problems import hide, low_rank, relative_error
 
@@ -57,7 +57,7 @@ def test_a_sweep_of_the_prior_is_a_step_of_em(rng, center):
     Z = np.array(means)
     mean = Z.mean(axis=0) if center else np.zeros(v.size)
     expected = ((Z - mean).T @ (Z - mean) + spread) / len(Z)
-    after = _relearned(space, t, o, None)
+    after = _relearned(space, t, _coefficients(space, t, o), None)
     np.testing.assert_allclose(covariance(after), U @ expected @ U.T, atol=1e-9 * v[0])
     if center:
         np.testing.assert_allclose(after.center, c + U @ mean, atol=1e-9)
@@ -70,7 +70,7 @@ def test_the_likelihood_of_the_observed_entries_never_falls(rng):
     space, found = co.fit_column_space(o, center=True), []
     for _ in range(4):
         found.append(log_likelihood(space, 0.25, known))
-        space = _relearned(space, 0.25, o, None)
+        space = _relearned(space, 0.25, _coefficients(space, 0.25, o), None)
     assert (np.diff(found) > 0).all()
 
 
@@ -170,7 +170,7 @@ def test_the_lesson_of_the_full_columns_is_not_changed(rng):
     o = co.Observations.from_dense(known)
     lesson = learn(o)
     copy = lesson.space.basis.copy()
-    _relearned(lesson.space, 0.25, o, o.transposed())
+    _relearned(lesson.space, 0.25, _coefficients(lesson.space, 0.25, o), o.transposed())
     np.testing.assert_array_equal(lesson.space.basis, copy)
 
 

@@ -28,6 +28,7 @@ _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's e
 _RANK_GROWTH = 1.6
 _LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain less, and leave no less
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
+_HOPELESS = 2.0  # times the mean square error with all directions: with still fewer it is no less
 _ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
 _SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
 _ALL_DIRECTIONS = "all that the full columns have"
@@ -260,7 +261,7 @@ def _shorter(whole: _Candidate, asked: Asked, shrinkage) -> list[_Candidate]:
         if not whole.is_clearly_better_than(found[0]):
             least = np.inf
             for rank in (rank for rank in ranks if rank > drop):
-                if found[-1].error >= least:
+                if found[-1].error >= least or found[0].is_clearly_better_than(whole):
                     break
                 least = found[-1].error
                 found.append(judged(rank))
@@ -268,8 +269,9 @@ def _shorter(whole: _Candidate, asked: Asked, shrinkage) -> list[_Candidate]:
     worse = 0
     for rank in reversed(ranks):
         found.append(judged(rank))
-        worse = worse + 1 if whole.is_clearly_better_than(found[-1]) else 0
-        if worse == 2:
+        is_worse = whole.is_clearly_better_than(found[-1])
+        worse = worse + 1 if is_worse else 0
+        if worse == 2 or (is_worse and found[-1].error > _HOPELESS * whole.error):
             break
     return found
 

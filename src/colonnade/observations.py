@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -200,6 +200,12 @@ class Observations:
         rest[self.full_columns] = False
         return np.flatnonzero(rest)
 
+    def trusted(self, **changes) -> Observations:
+        """The same with some attributes changed, which are known to be in order and not looked at again."""
+        result = object.__new__(Observations)
+        result.__dict__.update(self.__dict__, **changes)
+        return result
+
     def take(self, columns) -> Observations:
         """The observations of some columns, none of which counts as full."""
         columns = np.asarray(columns, dtype=np.int64)
@@ -207,16 +213,16 @@ class Observations:
         indptr = pointers_of(counts)
         at = np.arange(indptr[-1]) + np.repeat(self.indptr[columns] - indptr[:-1], counts)
         weights = None if self.weights is None else self.weights[at]
-        none = np.zeros(0, np.int64)
-        return Observations(
-            (self.shape[0], columns.size),
-            indptr,
-            self.rows[at],
-            self.values[at],
-            weights,
-            none,
-            row_names=self.row_names,
+        return self.trusted(
+            shape=(self.shape[0], columns.size),
+            indptr=indptr,
+            rows=self.rows[at],
+            values=self.values[at],
+            weights=weights,
+            full_columns=np.zeros(0, np.int64),
+            full_scales=None,
             column_names=None if self.column_names is None else self.column_names[columns],
+            origin=None,
         )
 
     def only(self, kept) -> Observations:
@@ -226,7 +232,7 @@ class Observations:
         """
         gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
         weights = None if self.weights is None else self.weights[kept]
-        return replace(self, indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
+        return self.trusted(indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
 
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
@@ -238,8 +244,18 @@ class Observations:
         turned = np.empty_like(weights)
         _kernels.turn(self.indptr, self.rows, self.values, weights, indptr, columns, values, turned)
         full = np.flatnonzero(np.diff(indptr) == n)
-        names = {"row_names": self.column_names, "column_names": self.row_names}
-        return Observations((n, m), indptr, columns, values, None if self.weights is None else turned, full, **names)
+        return self.trusted(
+            shape=(n, m),
+            indptr=indptr,
+            rows=columns,
+            values=values,
+            weights=None if self.weights is None else turned,
+            full_columns=full,
+            full_scales=None,
+            row_names=self.column_names,
+            column_names=self.row_names,
+            origin=None,
+        )
 
     def to_dense(self) -> np.ndarray:
         """The whole matrix, shape (m, n), NaN where nothing is known; as other imputers take it."""

@@ -146,45 +146,75 @@ def _carried_out(
     what = "over rows and columns" if verdict.by_rows else "that learn the prior from the partial columns too"
     said = f"{verdict.n_sweeps} sweep{'s' if verdict.n_sweeps > 1 else ''} {what}{why}"
     if space is None:
-        taught = o if verdict.by_rows else _taught_by(o, _asked(o), lesson)
+        has_all = verdict.by_rows or _rows_are_affordable(o, lesson)
+        taught = o if has_all else _taught_by(o, _asked(o), lesson)
         *_, space = _sweeps(lesson.space, lesson.noise_variance, taught, verdict.by_rows, verdict.n_sweeps)
     return replace(lesson, space=space, choices={**lesson.choices, "refine": said}), verdict.optimism(
         lesson.noise_variance
     )
 
 
-def _sweeps(space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_sweeps: int):
-    """The space after each sweep."""
+def _sweeps(
+    space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_sweeps: int, first: _Coefficients | None = None
+):
+    """The space after each sweep; `first` are the coefficients with which they begin, if these are known."""
     across = _unweighted_where_full(o).transposed() if by_rows else None
     for _ in range(n_sweeps):
-        space = _relearned(space, noise, o, across)
+        space, first = _relearned(space, noise, first or _coefficients(space, noise, o), across), None
         yield space
 
 
-def _relearned(space: ColumnSpace, noise: float, o: Observations, across: Observations | None) -> ColumnSpace:
+@dataclass(frozen=True)
+class _Coefficients:
+    """Those of all columns.
+
+    Attributes
+    ----------
+    Z : array of shape (r, n)
+        Less their mean; 0 for columns that teach nothing.
+    center : array of shape (m,) or None
+        To which the mean belongs, if there is one.
+    covariance : array of shape (r, r)
+        Of the coefficients, with their uncertainty.
+    n_full : int
+        The number of full columns.
+    """
+
+    Z: np.ndarray
+    center: np.ndarray | None
+    covariance: np.ndarray
+    n_full: int
+
+
+def _coefficients(space: ColumnSpace, noise: float, o: Observations) -> _Coefficients:
     Z, status = solve_columns(space, o, penalty=penalty_of(space, noise))
     taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & _is_sane(Z, space.variances)
     Z = np.where(taught, Z, 0.0).astype(np.float64)
-    k, U = int(taught.sum()), space.basis.astype(np.float64)
-    mean = Z.sum(axis=1) / k if space.center is not None else np.zeros(space.rank)
-    center = None if space.center is None else space.center.astype(np.float64) + U @ mean
-    scatter = Z[:, taught] - mean[:, None]
-    covariance = scatter @ scatter.T / k
+    k, center = int(taught.sum()), None
+    if space.center is not None:
+        mean = Z.sum(axis=1) / k
+        center = space.center.astype(np.float64) + space.basis.astype(np.float64) @ mean
+        Z -= np.where(taught, mean[:, None], 0.0)
+    covariance = Z @ Z.T / k
     if noise:
         covariance += _mean_uncertainty(space, noise, o, taught)
-    squares, V = (x[..., ::-1] for x in np.linalg.eigh(covariance))
+    return _Coefficients(Z, center, covariance, o.full_columns.size)
+
+
+def _relearned(space: ColumnSpace, noise: float, known: _Coefficients, across: Observations | None) -> ColumnSpace:
+    """The space after a sweep over the columns, and over the rows if `across` has the observations by rows."""
+    U, dtype = space.basis.astype(np.float64), space.basis.dtype
+    squares, V = (x[..., ::-1] for x in np.linalg.eigh(known.covariance))
     P, S = U @ V, np.sqrt(np.maximum(squares, 0))
     if across is not None:
-        Z -= np.where(taught, mean[:, None], 0.0)
-        moves = _row_moves(U, center, noise, Z, across, space.basis.dtype)
+        moves = _row_moves(U, known.center, noise, known.Z, across, dtype)
         P, S, _ = np.linalg.svd((P + moves @ V) * S, full_matrices=False)  # no longer orthonormal
     kept = 1e-12 * S.max(initial=0) < S
-    dtype = space.basis.dtype
     return replace(
         space,
         basis=np.ascontiguousarray(fix_signs(P[:, kept]).astype(dtype)),
-        singular_values=S[kept] * np.sqrt(max(1, o.full_columns.size)),
-        center=None if center is None else center.astype(dtype),
+        singular_values=S[kept] * np.sqrt(max(1, known.n_full)),
+        center=None if known.center is None else known.center.astype(dtype),
         variances=S[kept] ** 2,
     )
 
@@ -242,7 +272,7 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
     idle = ~Z.any(axis=0)
     if idle.any():
         residual[idle[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
-    rows = replace(across, values=residual, row_names=None, column_names=None, origin=None)
+    rows = across.trusted(values=residual)
     turned = ColumnSpace(Q, np.sqrt(D), None, D / m, np.nan)
     W, status = solve_columns(turned, rows, penalty=noise * m / D)
     moved = np.isin(status, [s for s in Status if s.is_filled]) & np.isfinite(W).all(axis=0)
@@ -308,7 +338,10 @@ class _Judgement:
 
     def of_promising(self, kinds) -> list[_Verdict]:
         """Of sweeps of these kinds: one of each, and more of those whose first was not clearly worse than another's."""
-        trials = [self._trial(by_rows, range(1, _MOST_SWEEPS + 1)) for by_rows in kinds]
+        parts = (_taught_by(o, self.columns, self.lesson) for o in self.visible)
+        taught = self.visible if True in kinds else list(parts)
+        begun = [_coefficients(self.lesson.space, self.lesson.noise_variance, o) for o in taught]  # alike for all kinds
+        trials = [self._trial(by_rows, range(1, _MOST_SWEEPS + 1), taught, begun) for by_rows in kinds]
         firsts = [next(trial) for trial in trials]
         best, found = min(firsts, key=lambda v: v.loss), list(firsts)
         for trial, first in zip(trials, firsts):
@@ -318,12 +351,12 @@ class _Judgement:
 
     def of_asked(self, n_sweeps: int) -> _Verdict:
         """Of so many sweeps over the rows, whatever they are worth."""
-        return next(self._trial(True, [n_sweeps]))
+        return next(self._trial(True, [n_sweeps], self.visible, [None] * len(self.visible)))
 
-    def _trial(self, by_rows: bool, counts):
+    def _trial(self, by_rows: bool, counts, taught, begun):
         """Of those numbers of sweeps, as long as one more promises a gain: gains shrink from one to the next."""
-        taught = self.visible if by_rows else [_taught_by(v, self.columns, self.lesson) for v in self.visible]
-        folds = [_sweeps(self.lesson.space, self.lesson.noise_variance, o, by_rows, max(counts)) for o in taught]
+        space, noise = self.lesson.space, self.lesson.noise_variance
+        folds = [_sweeps(space, noise, o, by_rows, max(counts), first) for o, first in zip(taught, begun)]
         last, before = self.none, None
         for n, spaces in enumerate(zip(*folds), 1):
             if n in counts:

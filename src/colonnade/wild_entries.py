@@ -9,7 +9,7 @@ from .observations import Observations
 
 _WILD = 100.0  # times every other entry of its row and of its column
 _MOST = 20  # that are looked at, the largest ones
-_SAMPLE = 100_000  # entries that tell the usual size
+_SAMPLE = 20_000  # entries that tell the usual size
 
 
 def wild_entries(o: Observations) -> np.ndarray:
