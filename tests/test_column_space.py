@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -115,6 +117,37 @@ def test_center_and_noise(rng):
     assert abs(space.noise_std / 0.1 - 1) < 0.02  # 77,000 degrees of freedom: the standard error is 0.0026
     variances = np.linalg.svd(A - A.mean(axis=1, keepdims=True), compute_uv=False)[:3] ** 2 / 200
     np.testing.assert_allclose(space.variances, variances, rtol=1e-10)
+
+
+def test_a_center_of_drawn_columns_weighs_them_by_what_they_stand_for(rng):
+    """As columns that are there once for every time that they stand for."""
+    M = rng.standard_normal((30, 6)) + 2.0
+    counts = np.array([1, 3, 2])
+    drawn = dataclasses.replace(co.Observations.from_dense(M[:, :3]), full_scales=np.sqrt(counts))
+    once, repeated = (co.fit_column_space(x, center=True) for x in (drawn, np.repeat(M[:, :3], counts, axis=1)))
+    np.testing.assert_allclose(once.center, repeated.center, rtol=1e-13)
+    np.testing.assert_allclose(once.singular_values, repeated.singular_values, rtol=1e-12)
+    np.testing.assert_allclose(once.basis, repeated.basis, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["given", "drawn", "dependent", "wide", "single precision", "one column"])
+def test_the_space_about_the_row_means_from_the_one_about_zero(rng, kind):
+    m, d = {"wide": (8, 12), "one column": (40, 1)}.get(kind, (40, 9))
+    M = rng.standard_normal((m, 30)) * np.linspace(1, 5, 30) + 7.0
+    if kind == "dependent":
+        M = M[:, :4] @ rng.standard_normal((4, 30))
+    if kind == "single precision":
+        M = M.astype(np.float32)
+    o = co.observe(M, n_full_columns=d, n_entries=5, random_state=rng)
+    if kind != "drawn":
+        o = dataclasses.replace(o, full_scales=None)
+    found = column_space.fit_about_means(o, co.fit_column_space(o))
+    expected = co.fit_column_space(o, center=True)
+    tolerance = 1e-4 if kind == "single precision" else 1e-11
+    assert found.basis.dtype == expected.basis.dtype and found.rank == expected.rank
+    np.testing.assert_allclose(found.basis, expected.basis, atol=tolerance)
+    for name in ("center", "singular_values", "variances"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=tolerance, err_msg=name)
 
 
 def test_single_precision(rng):

@@ -7,9 +7,9 @@ import pytest
 
 import colonnade as co
 from colonnade import Status
-from colonnade.learn import _with_offset, learn
-from colonnade.leaving_out import column_losses, is_no_chance, leave_one_out, leave_one_out_with_offsets
-from colonnade.losses import best_noise
+from colonnade.learn import _are_alike, _with_offset, learn
+from colonnade.leaving_out import Model, column_losses, is_no_chance, leave_one_out, leave_out
+from colonnade.losses import Asked, best_noise, with_midpoints
 
 from problems import hide, low_rank
 
@@ -47,6 +47,17 @@ def test_leaving_one_out_is_what_it_says(rng):
                 np.testing.assert_allclose(deviations[at, 0] ** 2, K[i, i] - weights @ K[others, i], rtol=1e-8)
 
 
+def left_out(space, o, noise, models):
+    """Errors and deviations by models."""
+    found = [tuple(np.full((o.values.size, len(noise)), np.nan) for _ in range(2)) for _ in range(2 * len(models))]
+
+    def keep(k, at, errors, precisions):
+        found[k][0][at], found[k][1][at] = errors, 1 / np.sqrt(precisions)
+
+    leave_out(space, o, noise, models, keep)
+    return found
+
+
 def test_an_offset_judged_beside_the_space_is_as_one_within_it(rng):
     _, known, _ = noisy(rng, n=40)
     o = co.Observations.from_dense(known)
@@ -55,10 +66,63 @@ def test_an_offset_judged_beside_the_space_is_as_one_within_it(rng):
         space = co.fit_column_space(o, rank=r)
         entry_variance = space.variances.sum() / 150
         noise = entry_variance * np.array([1e-3, 0.1, 10.0])
-        beside = leave_one_out_with_offsets(space, some, noise, [0.0, 0.01 * entry_variance, entry_variance])
-        for share, found in zip((0, 0.01, 1), beside):
-            for got, expected in zip(found, leave_one_out(_with_offset(space, share), some, noise)):
-                np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
+        for share in (0.01, 1):
+            plain, beside = left_out(space, some, noise, [Model(None, (0.0, share * entry_variance))])
+            for found, within in ((plain, space), (beside, _with_offset(space, share))):
+                for got, expected in zip(found, leave_one_out(within, some, noise)):
+                    np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_row_means_judged_as_a_direction_make_the_space_about_zero(rng, drawn):
+    M, known, _ = noisy(rng, n=40, level=3.0)
+    o = co.Observations.from_dense(known)
+    if drawn:
+        o = co.observe(M, n_full_columns=25, n_entries=15, random_state=rng)
+    weights = rng.uniform(0.5, 2, o.values.size)
+    some = replace(o, weights=weights).take(o.partial_columns[:5])
+    about_means, about_zero = (co.fit_column_space(o, center=center) for center in (True, False))
+    assert _are_alike([about_means, about_zero])
+    noise = np.array([1e-3, 0.1, 10.0])
+    c = about_means.center
+    _, _, beside, with_offset = left_out(about_means, some, noise, [Model(c, (0.0, 2.0)), Model(None, (0.0, 2.0), c)])
+    share = 2.0 / (about_zero.variances.sum() / 150)
+    for found, space in ((beside, about_zero), (with_offset, _with_offset(about_zero, share))):
+        for got, expected in zip(found, leave_one_out(space, some, noise)):
+            np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_spaces_of_a_given_rank_are_not_alike(rng):
+    _, known, _ = noisy(rng, n=40, level=3.0)
+    o = co.Observations.from_dense(known)
+    assert not _are_alike([co.fit_column_space(o, rank=4, center=center) for center in (True, False)])
+
+
+def test_losses_are_means_over_columns_or_squares_of_entries(rng):
+    _, known, _ = noisy(rng, n=60)
+    o = co.Observations.from_dense(known)
+    space, noise = co.fit_column_space(o, center=True), [0.01, 1.0]
+    for k in (30, 5):
+        some = o.take(o.partial_columns[:k])
+        asked = Asked(some)
+        ((losses, surprises),) = asked.losses(space, noise, [Model(space.center)])
+        errors, deviations = leave_one_out(space, some, noise)
+        size = np.median(np.abs(some.values))
+        np.testing.assert_allclose(losses, column_losses((errors / size) ** 2, some.entry_columns), rtol=1e-9)
+        expected = column_losses((errors / deviations) ** 2 + 2 * np.log(deviations), some.entry_columns)
+        np.testing.assert_allclose(surprises, expected, rtol=1e-9)
+        about = ((some.values - space.center[some.rows]) / size) ** 2
+        np.testing.assert_allclose(asked.sizes(space.center), column_losses(about, some.entry_columns), rtol=1e-9)
+
+
+def test_between_values_lie_those_of_a_smooth_curve():
+    x = np.arange(8.0)
+    values, between = (np.stack([t**2 - 3 * t + 1, 2 - t]) for t in (x, np.arange(0, 7.5, 0.5)))
+    np.testing.assert_allclose(with_midpoints(values), between, atol=1e-12)
+    np.testing.assert_allclose(with_midpoints(x**3)[2:-2], np.arange(1, 6.5, 0.5) ** 3, atol=1e-10)
+    infinite = with_midpoints(np.array([1.0, 2.0, np.inf, 4.0, 5.0]))
+    assert infinite[0] == 1 and infinite[-1] == 5 and not np.isnan(infinite).any()
+    np.testing.assert_array_equal(with_midpoints(np.array([[3.0]])), [[3.0]])
 
 
 def test_plain_least_squares_is_left_out_too(rng):
@@ -134,13 +198,14 @@ def test_no_single_entry_decides_the_noise():
     errors[0] = 1.0, 3.0
     ordinary = np.ones(40, bool)
 
-    def losses_of(errors):
-        return column_losses(errors**2, column)
+    def best():
+        losses, surprises = errors**2, (errors / deviations) ** 2 + 2 * np.log(deviations)
+        return best_noise(column_losses(losses, column), column_losses(surprises, column), ordinary)
 
     assert np.argmin((errors**2).mean(axis=0)) == 0
-    assert best_noise(losses_of(errors), errors, deviations, column, ordinary) == 1
+    assert best() == 1
     errors[:, 0] *= 0.7  # all columns agree that this is better
-    assert best_noise(losses_of(errors), errors, deviations, column, ordinary) == 0
+    assert best() == 0
 
 
 @pytest.mark.parametrize("wild", [999.0, 1e100, 1e300])

@@ -551,23 +551,27 @@ def residuals(U, Z, offsets, indptr, rows, values, first, last, result):
 
 
 @compiled()
-def turn(indptr, rows, values, weights, begins, columns, turned_values, turned_weights):
-    """The entries by rows, within a row by rising columns; `begins`, zeros at first, tells where each row begins."""
+def row_begins(rows, begins):
+    """Where each row begins when entries are sorted by rows; `begins` has a number more than rows, zeros at first."""
     for k in range(rows.size):
         begins[rows[k] + 1] += 1
     for i in range(begins.size - 1):
         begins[i + 1] += begins[i]
+
+
+@compiled()
+def columns_by_rows(indptr, rows, begins, result):
+    """The column of every entry, sorted by rows and within a row by columns."""
     free = begins.copy()
     for j in range(indptr.size - 1):
         for k in range(indptr[j], indptr[j + 1]):
-            columns[free[rows[k]]] = j
+            result[free[rows[k]]] = j
             free[rows[k]] += 1
-    _by_rows(rows, begins, values, turned_values)  # one array at a time: as many lines are written at once as rows
-    _by_rows(rows, begins, weights, turned_weights)
 
 
-@compiled(**_inner)
-def _by_rows(rows, begins, x, result):
+@compiled()
+def sorted_by_rows(x, rows, begins, result):
+    """What belongs to the entries, in the same order."""
     free = begins.copy()
     for k in range(x.size):
         result[free[rows[k]]] = x[k]

@@ -16,6 +16,7 @@ _TALL = 20_000  # rows from which A is factored by blocks of rows
 _BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
 _WIDE = 400  # columns from which no more than the wanted directions are computed
 _EXTRA = 10  # directions carried along beyond the wanted ones
+_INDEPENDENT = 1e-6  # of the largest singular value, which all have if the columns depend on each other in no digit
 _MOST_SWEEPS = 12  # of the search for the wanted directions, before everything is computed after all
 
 
@@ -81,6 +82,23 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     return _space_of(A, np.ascontiguousarray(fix_signs(U).astype(A.dtype, copy=False)), relative, left)
 
 
+def fit_about_means(observations: Observations, about_zero: ColumnSpace) -> ColumnSpace:
+    """``fit_column_space(observations, center=True)``, given the space without a center and with all directions.
+
+    If these are independent in all digits, the wanted ones lie within them, and no matrix of m rows is factored again.
+    """
+    (m, n), d, S = observations.shape, observations.full_columns.size, about_zero.singular_values
+    if not 2 <= S.size == d < m or S[-1] < _INDEPENDENT * S[0] or about_zero.basis.dtype != np.float64:
+        return fit_column_space(observations, center=True)
+    given = observations.full_scales
+    scales, population = (np.ones(d), d) if given is None else (given, n)
+    A, U = observations.full_matrix(), about_zero.basis
+    center = A @ (scales**2 / np.sum(scales**2))
+    W, values, _ = _svd((U.T @ A - (U.T @ center)[:, None]) * scales)
+    basis = np.ascontiguousarray(fix_signs(U @ W[:, : d - 1]))
+    return ColumnSpace(basis, values[: d - 1], center, values[: d - 1] ** 2 / population, np.nan)
+
+
 def is_tall(m: int, d: int) -> bool:
     """Whether A is factored by blocks of rows."""
     return m >= _TALL and m >= 4 * d
@@ -103,7 +121,7 @@ class _FullColumns:
         if isinstance(data, Observations):
             starts = data.indptr[data.full_columns]
             self.shape = data.shape[0], starts.size
-            self._read = lambda lo, hi: np.column_stack([data.values[at + lo : at + hi] for at in starts])
+            self._read = lambda lo, hi: np.stack([data.values[at + lo : at + hi] for at in starts]).T
             dtype, scales = data.values.dtype, data.full_scales
         elif hasattr(data, "read_rows"):
             self.shape, self._read, dtype, scales = data.shape, data.read_rows, data.dtype, None

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from ._arguments import as_generator, is_auto
-from .column_space import ColumnSpace, fit_column_space
+from .column_space import ColumnSpace, fit_about_means, fit_column_space
 from .leaving_out import Model, is_no_chance, leave_one_out
 from .losses import Asked, best_noise, limited, with_midpoints
 from .observations import Observations
@@ -26,7 +26,8 @@ _PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, 
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
-_LESS_NOISE = 0.1  # of the noise beside all directions: fewer of them explain less, and leave no less
+_LEAST_LOSS = 1e-300  # whose logarithm is a number
+_LESS_NOISE = 0.01  # of the noise beside all directions: fewer of them explain less, and leave no less
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _HOPELESS = 2.0  # times the mean square error with all directions: with still fewer it is no less
 _ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
@@ -96,8 +97,12 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
 
+    needs_both = is_auto(center) and is_auto(rank)
+
     @cache
     def space_with(center: bool) -> ColumnSpace:
+        if center and needs_both:
+            return fit_about_means(observations, space_with(center=False))
         return fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
 
     if center in (False, "auto") and shrinkage in (0, "auto"):
@@ -258,13 +263,14 @@ def _shorter(whole: _Candidate, asked: Asked, shrinkage) -> list[_Candidate]:
     ranks, drop, found = _ranks(whole.space), _largest_drop(whole.space), []
     if drop is not None:
         found.append(judged(drop))
-        if not whole.is_clearly_better_than(found[0]):
-            least = np.inf
-            for rank in (rank for rank in ranks if rank > drop):
-                if found[-1].error >= least or found[0].is_clearly_better_than(whole):
-                    break
-                least = found[-1].error
+        first = found[0]
+        if not whole.is_clearly_better_than(first):
+            is_noise = _ends_at_a_drop(drop, whole.space) and first.error <= whole.error
+            beyond = [] if is_noise or first.is_clearly_better_than(whole) else [rank for rank in ranks if rank > drop]
+            for rank in beyond:
                 found.append(judged(rank))
+                if found[-1].error >= found[-2].error:
+                    break
             ranks = [rank for rank in ranks if rank < drop]
     worse = 0
     for rank in reversed(ranks):
@@ -303,7 +309,7 @@ def _judge(spaces: list[ColumnSpace], asked: Asked, shrinkage, offsets, least_no
     noise = np.exp(with_midpoints(np.log(noise))) if noise.size > 1 else noise
     for (space, scale, share), (losses, surprises) in zip(kinds, judged):
         ordinary = ~asked.is_wild(losses, space.center, scale)
-        losses = limited(np.maximum(with_midpoints(losses), 0), ordinary)
+        losses = limited(np.exp(with_midpoints(np.log(np.maximum(losses, _LEAST_LOSS)))), ordinary)
         k = best_noise(losses, with_midpoints(surprises), ordinary)
         found.append(_Candidate(losses[:, k], ordinary, space, float(noise[k]), share))
     return found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
 from ._numbers import numbers_of
+from ._threads import in_threads
 from .frames import FrameForm, is_frame, matrix_of_frame
 from .sources import real_dtype
 
@@ -240,16 +242,20 @@ class Observations:
 
         m, n = self.shape
         indptr, columns = np.zeros(m + 1, np.int64), np.empty(self.rows.size, index_dtype(n))
-        values, weights = np.empty_like(self.values), np.zeros(0) if self.weights is None else self.weights
-        turned = np.empty_like(weights)
-        _kernels.turn(self.indptr, self.rows, self.values, weights, indptr, columns, values, turned)
+        _kernels.row_begins(self.rows, indptr)
+        given = [x for x in (self.values, self.weights) if x is not None]
+        turned = [np.empty_like(x) for x in given]
+        works = [partial(_kernels.columns_by_rows, self.indptr, self.rows, indptr, columns)]
+        works += [partial(_kernels.sorted_by_rows, x, self.rows, indptr, y) for x, y in zip(given, turned)]
+        in_threads(lambda work: work(), works)
+        values, weights = turned if self.weights is not None else (*turned, None)
         full = np.flatnonzero(np.diff(indptr) == n)
         return self.trusted(
             shape=(n, m),
             indptr=indptr,
             rows=columns,
             values=values,
-            weights=None if self.weights is None else turned,
+            weights=weights,
             full_columns=full,
             full_scales=None,
             row_names=self.column_names,

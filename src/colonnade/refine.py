@@ -132,7 +132,7 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
 
 def _squares_fit(o: Observations) -> bool:
     """Whether variances of the entries, and products of two of them, are floating-point numbers and not zero."""
-    return _SMALL < float(np.abs(o.values).max(initial=0)) < _LARGE
+    return _SMALL < max(float(o.values.max(initial=0)), -float(o.values.min(initial=0))) < _LARGE
 
 
 def _unrefined(lesson: Lesson, words: str) -> tuple[Lesson, float]:
