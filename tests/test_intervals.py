@@ -44,6 +44,32 @@ def test_noisy_rows_have_wider_intervals_than_quiet_ones(rng):
     assert np.mean(high - low) < 0.9 * constant, "narrower than a constant width of the same coverage"
 
 
+def test_at_no_level_are_intervals_wider_than_a_constant_width(rng):
+    """Though the sure entries have narrower ones than the others; and those of a lower level lie within the higher."""
+    L, R = low_rank(rng, 100, 400, 3)
+    M = L @ R + rng.lognormal(-1, 1, (100, 1)) * rng.standard_normal((100, 400))
+    known, seen = hide(rng, M, 60, 25)
+    completion = co.complete(known)
+    i, j = np.nonzero(~seen)
+    off, last = np.abs(M[i, j] - completion.entries(i, j)), 0.0
+    for level in (0.3, 0.5, 0.65, 0.8, 0.9, 0.95):
+        low, high = completion.interval(i, j, level)
+        held = np.mean(off <= (high - low) / 2)
+        assert abs(held - level) < 0.03
+        assert np.mean(high - low) < 1.02 * 2 * np.quantile(off, held)
+        assert (high - low > last).all()
+        last = high - low
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_intervals_have_the_unit_of_the_data(rng, unit):
+    _, known, seen = noisy(rng, 0.5)
+    i, j = np.nonzero(~seen)
+    expected = co.complete(known).interval(i, j, 0.8)
+    for found, end in zip(co.complete(unit * known).interval(i, j, 0.8), expected):
+        np.testing.assert_allclose(found / unit, end, rtol=1e-6, atol=1e-6)
+
+
 def test_large_counts_have_wider_intervals_than_small_ones(rng):
     found = []
     for _ in range(6):

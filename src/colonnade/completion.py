@@ -165,11 +165,9 @@ class Completion:
         rows, columns = self._places(rows, columns)
         centers = self.entries(rows, columns)
         rows, columns = rows.ravel(), columns.ravel()
-        calibration = self._calibration
         untried = self.n_observed[columns] < 2
-        reach = calibration.reach(rows, centers.ravel(), self._deviations(rows, columns), untried)
-        half = reach * calibration.half_width(level)
-        half = half.reshape(centers.shape)
+        deviations = self._deviations(rows, columns)
+        half = self._calibration.half_widths(rows, centers.ravel(), deviations, level, untried).reshape(centers.shape)
         low, high = centers - half, centers + half
         self._keep_in_bounds(low)
         self._keep_in_bounds(high)

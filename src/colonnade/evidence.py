@@ -86,9 +86,8 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, np.ndarray, np.nda
     known = np.isfinite(errors) & (deviations > 0)
     errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
     calibration = calibrate(_part(completion, learned))
-    reach = calibration.reach(rows, truth - errors, deviations[known])
-    ends = np.array([calibration.half_width(level) for level in LEVELS])
-    within = np.abs(errors)[:, None] * completion.optimism <= reach[:, None] * ends
+    half = [calibration.half_widths(rows, truth - errors, deviations[known], level) for level in LEVELS]
+    within = np.abs(errors)[:, None] * completion.optimism <= np.stack(half, axis=1)
     return truth, errors, within
 
 

@@ -5,11 +5,11 @@ The variance of an entry that is measured anew is that of its prediction under t
     t u_i' (U_O' W U_O + Lambda)^-1 u_i + t,
 
 times factors where some rows are worse explained than others, or large values worse predicted than small ones. No
-model is quite true, so half-widths are a power of this deviation times a quantile of the errors of observed entries of
-partial columns that were left out, each in units of its own such power (split conformal): the coverage rests on these
-errors, not on the model. Power and factors are those with which the intervals of the entries left out are narrowest.
-Where less is known than of any of these, as in columns without an entry, only the model can tell how much less:
-half-widths then are proportional to the deviation itself.
+model is quite true, so the widths are those that hold the wanted share of observed entries of partial columns that were
+left out (split conformal): the coverage rests on their errors, not on the model. How much wider intervals are where
+less is known (see `contours`), and which factors, is chosen on these entries too: at no level wider than intervals of
+constant width, and besides as narrow as can be. Where less is known than of any of these, as in columns without an
+entry, only the model can tell how much less: half-widths then are in proportion to the deviation.
 """
 
 from __future__ import annotations
@@ -22,18 +22,23 @@ import numpy as np
 from scipy import linalg, stats
 
 from ._threads import one_blas_thread
+from .contours import half_widths, log_thresholds
 from .leaving_out import leave_one_out
 from .solve import Status
 
 _ASKED_ENTRIES = 20_000
-_ROW_CAUTION = 10.0  # imaginary entries of average error with which a row's own are diluted
-_VALUE_CAUTION = 20.0  # likewise for those of about the same value
+_JUDGED_ENTRIES = 10_000  # of these, whose widths are compared
+_ROW_CAUTION = 10.0  # entries of a row that count for half, all others for the other half
+_VALUE_CAUTION = 20.0  # imaginary entries of average error with which those of about the same value are diluted
 _VALUE_BINS = 20  # at most
 _BIN_ENTRIES = 100  # at least
-_POWERS = 1.0, 0.75, 0.5, 0.25, 0.0  # of the deviation; 0 is an interval of constant width
-_USUAL_LEVEL = 0.9  # at which intervals beyond are as wide as the model's own would be
+_IN_PROPORTION, _CONSTANT = 2.0**-10, 2.0**30  # times the deviation: what widths then are
+_ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
+_SPREADS = np.array([*(2.0 ** np.arange(-4, 1.25, 0.25)), _CONSTANT])  # times this, of the contours that are tried
+_TRIED = 2.0  # times the largest deviation of the entries left out: beyond, only the model can tell
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
-_ENOUGH = 200  # errors from which power and factors are chosen
+_EQUAL = 0.005  # by which logarithms of widths may differ by chance
+_ENOUGH = 200  # errors from which spread and factors are chosen
 
 
 class _ValueFactors(NamedTuple):
@@ -49,62 +54,51 @@ class _ValueFactors(NamedTuple):
 _WHATEVER_VALUE = _ValueFactors(np.zeros(1), np.ones(1))
 
 
-class _Law(NamedTuple):
-    """A power of the deviation, measured in some unit, up to the largest that was tried; beyond, in proportion."""
-
-    power: float = 1.0
-    unit: float = 1.0
-    largest: float = np.inf
-    slope: float = 1.0
-
-    def of(self, deviations, untried=False) -> np.ndarray:
-        """Of those `untried` whatever their size in proportion."""
-        within = self.unit * (np.minimum(deviations, self.largest) / self.unit) ** self.power
-        return np.where(untried | (deviations > self.largest), self.slope * deviations, within)
-
-
-_PROPORTIONAL = _Law()
-
-
 @dataclass(frozen=True)
 class Calibration:
     """What leaving out observed entries has shown.
 
     Attributes
     ----------
-    scores : array of shape (k,)
-        Sorted errors of the entries left out, each in units of its own `reach`.
+    log_thresholds : array of shape (k,)
+        Sorted, of the entries left out: those of the contours that just hold them.
+    ratios : array of shape (k,)
+        Sorted: the sizes of their errors in deviations.
+    largest : float
+        Of their deviations.
+    spread : float
+        By which deviations are multiplied for the contours; all deviations here have their factors.
     row_factors : array of shape (m,)
         By which the deviation of each row is multiplied.
     value_factors : _ValueFactors
         By which it is multiplied for an entry's predicted value.
-    law : _Law
-        What half-widths are proportional to, of a deviation with its factors.
     """
 
-    scores: np.ndarray
+    log_thresholds: np.ndarray
+    ratios: np.ndarray
+    largest: float
+    spread: float
     row_factors: np.ndarray
-    value_factors: _ValueFactors = _WHATEVER_VALUE
-    law: _Law = _PROPORTIONAL
+    value_factors: _ValueFactors
 
-    def reach(self, rows, predicted, deviations, untried=False) -> np.ndarray:
-        """What half-widths are proportional to, shape (k,); 0 where there is no deviation.
+    def half_widths(self, rows, predicted, deviations, level: float, untried=False) -> np.ndarray:
+        """Shape (k,); 0 where there is no deviation, and infinite if too few entries were left out for this level.
 
         `untried` are entries of columns of which none could be left out.
         """
-        factors = self.row_factors[rows] * self.value_factors.at(predicted)
-        return np.where(deviations == 0, 0.0, self.law.of(factors * deviations, untried))
+        own = deviations * self.row_factors[rows] * self.value_factors.at(predicted)
+        if self.ratios.size == 0:
+            return own * stats.norm.ppf(0.5 + level / 2)
+        result = half_widths(_quantile(self.log_thresholds, level), self.spread * own)
+        with np.errstate(invalid="ignore"):
+            by_model = own * _quantile(self.ratios, level)
+        beyond = untried | (own > _TRIED * self.largest)
+        return np.where(own == 0, 0.0, np.where(beyond, np.maximum(result, by_model), result))
 
-    def half_width(self, level: float) -> float:
-        """In units of the reach; infinite if too few entries were left out for this level."""
-        if self.scores.size == 0:
-            return float(stats.norm.ppf(0.5 + level / 2))
-        return _quantile(self.scores, level)
 
-
-def _quantile(scores, level: float) -> float:
-    k = int(np.ceil((scores.size + 1) * level))
-    return float(scores[k - 1]) if k <= scores.size else np.inf
+def _quantile(ordered, level: float) -> float:
+    k = int(np.ceil((ordered.size + 1) * level))
+    return float(ordered[k - 1]) if k <= ordered.size else np.inf
 
 
 @np.errstate(over="ignore")  # of wild entries, whose scores are cut off
@@ -115,11 +109,12 @@ def calibrate(completion) -> Calibration:
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
     predicted = asked.values[known] - errors[known]
-    errors, deviations, rows = np.abs(errors[known]), deviations[known], asked.rows[known]
+    errors, deviations, rows = np.abs(errors[known]) * completion.optimism, deviations[known], asked.rows[known]
     if errors.size < _ENOUGH:
-        return Calibration(np.sort(np.minimum(errors / deviations, 1e100)) * completion.optimism, np.ones(m))
-    unit = float(np.median(deviations))
-    choices = []
+        return _calibration(errors, deviations, _IN_PROPORTION, np.ones(m), _WHATEVER_VALUE)
+    some = np.linspace(0, errors.size - 1, min(errors.size, _JUDGED_ENTRIES)).astype(int)
+    best, least = (errors, deviations, _CONSTANT, np.ones(m), _WHATEVER_VALUE), np.inf
+    constant = _log_widths(errors[some], np.ones(some.size), _CONSTANT)
     for by_value, by_row in product((False, True), repeat=2):
         values, row_factors, own = _WHATEVER_VALUE, np.ones(m), deviations
         if by_value:
@@ -128,21 +123,25 @@ def calibrate(completion) -> Calibration:
         if by_row:
             row_factors, of_entries = _row_factors(rows, _squares(errors, own), m)
             own = own * of_entries
-        for power in _POWERS:
-            law = _law_of(errors, own, power, unit)
-            reach = law.of(own)
-            scores = np.sort(np.minimum(errors / reach, 1e100)) * completion.optimism
-            widths = [np.log(max(_quantile(scores, level) * reach.mean() / unit, 1e-300)) for level in _LEVELS]
-            choices.append((sum(widths), Calibration(scores, row_factors, values, law)))
-    return min(choices, key=lambda choice: choice[0])[1]
+        size = float(np.quantile(errors / own, _ONE_DEVIATION)) or 1.0
+        for spread in size * _SPREADS:
+            widths = _log_widths(errors[some], own[some], spread)
+            if (widths <= constant + _EQUAL).all() and widths.sum() < least:
+                best, least = (errors, own, spread, row_factors, values), widths.sum()
+    return _calibration(*best)
 
 
-def _law_of(errors, deviations, power: float, unit: float) -> _Law:
-    """This power, and for what was not tried intervals as wide as if all were proportional to their deviations."""
-    law = _Law(power, unit, float(deviations.max()))
-    ends = [_quantile(np.sort(errors / x), _USUAL_LEVEL) for x in (deviations, law.of(deviations))]
-    least = float(law.of(law.largest)) / law.largest
-    return law._replace(slope=max(ends[0] / ends[1], least) if ends[1] else least)
+def _calibration(errors, deviations, spread, row_factors, value_factors) -> Calibration:
+    thresholds = np.sort(log_thresholds(errors, spread * deviations))
+    ratios = np.sort(errors / deviations)
+    return Calibration(thresholds, ratios, float(deviations.max(initial=0)), spread, row_factors, value_factors)
+
+
+def _log_widths(errors, deviations, spread: float) -> np.ndarray:
+    """Of the intervals of the entries left out the logarithm of the mean width, at every level that counts."""
+    thresholds = np.sort(log_thresholds(errors, spread * deviations))
+    widths = [half_widths(_quantile(thresholds, level), spread * deviations).mean() for level in _LEVELS]
+    return np.log(np.maximum(widths, 1e-300))
 
 
 def _squares(errors, deviations) -> np.ndarray:
@@ -180,9 +179,12 @@ def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:
     if typical == 0:
         return np.ones(m), np.ones(rows.size)
     sums, counts = np.bincount(rows, squares, m), np.bincount(rows, minlength=m)
-    factors = np.sqrt((sums + _ROW_CAUTION * typical) / ((counts + _ROW_CAUTION) * typical))
-    others = np.maximum(sums[rows] - squares, 0) + _ROW_CAUTION * typical
-    return factors, np.sqrt(others / ((counts[rows] - 1 + _ROW_CAUTION) * typical))
+
+    def factors(sums, counts):
+        means = (sums + typical) / ((counts + 1) * typical)  # with an average one, lest all be 0
+        return means ** (counts / (counts + _ROW_CAUTION) / 2)
+
+    return factors(sums, counts), factors(np.maximum(sums[rows] - squares, 0), counts[rows] - 1)
 
 
 def left_out(completion, asked) -> tuple[np.ndarray, np.ndarray]:
