@@ -130,6 +130,14 @@ def test_a_center_of_drawn_columns_weighs_them_by_what_they_stand_for(rng):
     np.testing.assert_allclose(once.basis, repeated.basis, atol=1e-12)
 
 
+@pytest.mark.parametrize("d", [3, 100, 1000])
+def test_equal_columns_are_nothing_about_their_mean(rng, d):
+    """The mean of many equal numbers is that number to a few roundings, in whatever order the array is."""
+    A = np.repeat(rng.standard_normal((50, 1)), d, axis=1)
+    for data in (A, np.asfortranarray(A), co.Observations.from_dense(A)):
+        assert co.fit_column_space(data, center=True).rank == 0
+
+
 @pytest.mark.parametrize("kind", ["given", "drawn", "dependent", "wide", "single precision", "one column"])
 def test_the_space_about_the_row_means_from_the_one_about_zero(rng, kind):
     m, d = {"wide": (8, 12), "one column": (40, 1)}.get(kind, (40, 9))

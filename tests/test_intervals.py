@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.intervals import _value_factors, deviations
+from colonnade.intervals import _Quantiles, _value_factors, deviations
 
 from problems import hide, low_rank
 
@@ -61,12 +61,29 @@ def test_at_no_level_are_intervals_wider_than_a_constant_width(rng):
         last = high - low
 
 
-@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
-def test_intervals_have_the_unit_of_the_data(rng, unit):
-    _, known, seen = noisy(rng, 0.5)
+def test_columns_known_at_few_entries_count_for_what_is_unseen_of_them():
+    """Most observed entries are in well-known columns, most unseen ones are not."""
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        M, known, seen = noisy(rng, 0.3)
+        for j in np.flatnonzero(~seen.all(axis=0))[::2]:
+            known[np.flatnonzero(seen[:, j])[3:], j] = np.nan
+        completion = co.complete(known)
+        i, j = np.nonzero(np.isnan(known))
+        low, high = completion.interval(i, j, 0.9)
+        found.append(np.mean((low <= M[i, j]) & (M[i, j] <= high)))
+    assert abs(np.mean(found) - 0.9) < 0.03
+
+
+@pytest.mark.parametrize("settings", [{}, {"rank": 4, "center": False, "shrinkage": 0, "refine": 0}])
+@pytest.mark.parametrize("unit, n", [(2.0**-60, 300), (2.0**60, 300), (2.0**-20, 50)])
+def test_intervals_have_the_unit_of_the_data(rng, unit, n, settings):
+    _, known, seen = noisy(rng, 0.5, n=n)
     i, j = np.nonzero(~seen)
-    expected = co.complete(known).interval(i, j, 0.8)
-    for found, end in zip(co.complete(unit * known).interval(i, j, 0.8), expected):
+    expected = co.complete(known, **settings).interval(i, j, 0.8)
+    assert np.ptp(expected[1] - expected[0]) > 0
+    for found, end in zip(co.complete(unit * known, **settings).interval(i, j, 0.8), expected):
         np.testing.assert_allclose(found / unit, end, rtol=1e-6, atol=1e-6)
 
 
@@ -135,6 +152,13 @@ def test_observed_entries_bounds_and_gaps(rng):
     assert np.isnan(low[:, -1]).all() and np.isnan(high[:, -1]).all()
     hidden = ~observed & np.isfinite(low)
     assert (low[hidden] >= -1).all() and (high[hidden] <= 1).all() and (low <= high)[hidden].all()
+
+
+def test_quantiles_of_weighted_values():
+    equal = _Quantiles.of(np.arange(9.0), np.full(9, 3.0))
+    assert [equal.at(level) for level in (0.05, 0.1, 0.11, 0.9, 0.91)] == [0, 0, 1, 8, np.inf]
+    last_counts_most = _Quantiles.of(np.array([3.0, 1.0, 2.0]), np.array([98.0, 1.0, 1.0]))
+    assert last_counts_most.at(0.1) == 3 and last_counts_most.at(0.006) == 2
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, np.nan])

@@ -121,7 +121,7 @@ def test_between_values_lie_those_of_a_smooth_curve():
     np.testing.assert_allclose(with_midpoints(values), between, atol=1e-12)
     np.testing.assert_allclose(with_midpoints(x**3)[2:-2], np.arange(1, 6.5, 0.5) ** 3, atol=1e-10)
     infinite = with_midpoints(np.array([1.0, 2.0, np.inf, 4.0, 5.0]))
-    assert infinite[0] == 1 and infinite[-1] == 5 and not np.isnan(infinite).any()
+    np.testing.assert_array_equal(infinite, [1, np.inf, 2, np.inf, np.inf, np.inf, 4, np.inf, 5])
     np.testing.assert_array_equal(with_midpoints(np.array([[3.0]])), [[3.0]])
 
 
@@ -182,6 +182,51 @@ def test_noise_is_found_where_nothing_needs_shrinking(rng):
     completion = co.complete(known, refine=0)
     assert 0.3 < completion.noise_variance / 0.05**2 < 5
     assert not (completion.certificates().verdict == "off the column space").any()
+
+
+def test_columns_of_zeros_say_nothing_of_the_noise(rng):
+    _, known, seen = noisy(rng, m=80, n=400, r=3, d=20, s=30)
+    silent = np.setdiff1d(np.flatnonzero(~seen.all(axis=0)), np.arange(60))
+    known[:, silent] *= 0.0
+    completion = co.complete(known, refine=0)
+    assert 0.3 < completion.noise_variance / 0.3**2 < 3
+
+
+@pytest.mark.parametrize("noise", [0.003, 0.01, 0.1])
+def test_the_rank_at_a_drop_and_the_noise_are_found(rng, noise):
+    _, known, _ = noisy(rng, m=100, n=200, r=3, d=20, s=20, noise=noise)
+    lesson = learn(co.Observations.from_dense(known))
+    assert lesson.space.rank == 3
+    assert 0.5 < np.sqrt(lesson.noise_variance) / noise < 2
+
+
+def test_a_given_shrinkage_of_numbers_without_variances(rng):
+    _, known, seen = noisy(rng)
+    completion = co.complete(1e200 * known, shrinkage=1.0)
+    assert "rescale" in completion.choices["fit"]
+    np.testing.assert_array_equal(completion.to_dense()[seen], (1e200 * known)[seen])
+
+
+def test_equal_full_columns_about_their_means_have_no_direction():
+    known = np.ones((5, 6))
+    known[2:, 4:] = np.nan
+    completion = co.complete(known, rank=1, center=True)
+    assert completion.rank == 0
+    np.testing.assert_allclose(completion.to_dense(), 1.0, rtol=1e-12)
+
+
+def test_a_direction_joins_without_an_offset(rng):
+    _, known, _ = noisy(rng, n=40, level=3.0)
+    o = co.Observations.from_dense(known)
+    about_means, about_zero = (co.fit_column_space(o, center=center) for center in (True, False))
+    some, noise = o.take(o.partial_columns[:5]), np.array([0.1])
+    found = []
+    leave_out(
+        about_means, some, noise, [Model(None, (0.0,), about_means.center)], lambda k, at, e, p: found.append((at, e))
+    )
+    expected, _ = leave_one_out(about_zero, some, noise)
+    for at, errors in found:
+        np.testing.assert_allclose(errors, expected[at], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-200, 1e200])

@@ -96,7 +96,9 @@ def fit_about_means(observations: Observations, about_zero: ColumnSpace) -> Colu
     center = A @ (scales**2 / np.sum(scales**2))
     W, values, _ = _svd((U.T @ A - (U.T @ center)[:, None]) * scales)
     basis = np.ascontiguousarray(fix_signs(U @ W[:, : d - 1]))
-    return ColumnSpace(basis, values[: d - 1], center, values[: d - 1] ** 2 / population, np.nan)
+    with np.errstate(over="ignore"):
+        variances = values[: d - 1] ** 2 / population
+    return ColumnSpace(basis, values[: d - 1], center, variances, np.nan)
 
 
 def is_tall(m: int, d: int) -> bool:
@@ -155,7 +157,7 @@ class _FullColumns:
 
     def _row_means(self, weights):
         shares = weights / weights.sum()  # before the sum: a mean exists where a sum overflows
-        parts = in_threads(lambda at: (self._read(*at) * shares).sum(axis=1), self.blocks())
+        parts = in_threads(lambda at: np.multiply(self._read(*at), shares, order="C").sum(axis=1), self.blocks())
         return np.concatenate(parts).astype(self.dtype)
 
     def _raw(self, lo, hi):

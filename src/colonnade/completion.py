@@ -171,7 +171,8 @@ class Completion:
         low, high = centers - half, centers + half
         self._keep_in_bounds(low)
         self._keep_in_bounds(high)
-        return low.astype(centers.dtype, copy=False), high.astype(centers.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            return low.astype(centers.dtype, copy=False), high.astype(centers.dtype, copy=False)
 
     def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The mean of every column over all m rows, with the ends of an interval; three arrays of shape (n,).

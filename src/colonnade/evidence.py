@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .column_space import fit_column_space
-from .intervals import able_columns, calibrate, left_out
+from .intervals import able_columns, calibrate, left_out, unseen_shares
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
@@ -69,18 +69,21 @@ def hold_out(completion) -> HeldOut | None:
     columns = able_columns(some)
     halves = columns[::2], columns[1::2]
     parts = [_tested(some, *pair) for pair in (halves, halves[::-1]) if min(map(len, pair))]
-    if sum(truth.size for truth, _, _ in parts) < _FEW:
+    if sum(truth.size for truth, *_ in parts) < _FEW:
         return None
-    truth, errors, within = (np.concatenate(found) for found in zip(*parts))
+    truth, errors, within, weights = (np.concatenate(found) for found in zip(*parts))
     unit = float(np.abs(errors).max()) or 1.0
     predicted = truth - errors
     completion._keep_in_bounds(predicted)
     error = unit * float(np.sqrt(np.mean((errors / unit) ** 2))) * completion.optimism
-    return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, within.mean(axis=0))
+    return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, np.average(within, axis=0, weights=weights))
 
 
-def _tested(completion, tested, learned) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Truth and errors of the entries of some columns, and whether they lie in the intervals that others teach."""
+def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
+    """Truth and errors of the entries of some columns, and whether they lie in the intervals that others teach.
+
+    And for how many unseen entries each stands.
+    """
     asked = completion.observations.take(tested)
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
@@ -88,7 +91,7 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, np.ndarray, np.nda
     calibration = calibrate(_part(completion, learned))
     half = [calibration.half_widths(rows, truth - errors, deviations[known], level) for level in LEVELS]
     within = np.abs(errors)[:, None] * completion.optimism <= np.stack(half, axis=1)
-    return truth, errors, within
+    return truth, errors, within, unseen_shares(asked)[known]
 
 
 def _part(completion, columns):

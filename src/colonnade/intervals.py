@@ -6,7 +6,8 @@ The variance of an entry that is measured anew is that of its prediction under t
 
 times factors where some rows are worse explained than others, or large values worse predicted than small ones. No
 model is quite true, so the widths are those that hold the wanted share of observed entries of partial columns that were
-left out (split conformal): the coverage rests on their errors, not on the model. How much wider intervals are where
+left out (split conformal), each counted for its share of the entries of its column that are unseen: the coverage rests
+on their errors, not on the model. How much wider intervals are where
 less is known (see `contours`), and which factors, is chosen on these entries too: at no level wider than intervals of
 constant width, and besides as narrow as can be. Where less is known than of any of these, as in columns without an
 entry, only the model can tell how much less: half-widths then are in proportion to the deviation.
@@ -23,7 +24,7 @@ from scipy import linalg, stats
 
 from ._threads import one_blas_thread
 from .contours import half_widths, log_thresholds
-from .leaving_out import leave_one_out
+from .leaving_out import least_noise, leave_one_out
 from .solve import Status
 
 _ASKED_ENTRIES = 20_000
@@ -37,6 +38,7 @@ _ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 _SPREADS = np.array([*(2.0 ** np.arange(-4, 1.25, 0.25)), _CONSTANT])  # times this, of the contours that are tried
 _TRIED = 2.0  # times the largest deviation of the entries left out: beyond, only the model can tell
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
+_FAR, _LEAST = 1e100, 1e-300  # errors in deviations, and widths, that can still be squared or have a logarithm
 _EQUAL = 0.005  # by which logarithms of widths may differ by chance
 _ENOUGH = 200  # errors from which spread and factors are chosen
 
@@ -54,16 +56,39 @@ class _ValueFactors(NamedTuple):
 _WHATEVER_VALUE = _ValueFactors(np.zeros(1), np.ones(1))
 
 
+class _Quantiles(NamedTuple):
+    """Rising values, each with the weight of all up to it as a share of the whole and of one more; shape (k,) each."""
+
+    values: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, values, weights) -> _Quantiles:
+        order = np.argsort(values)
+        whole = weights.sum() * (1 + 1 / _effective(weights)) if weights.size else 1.0
+        return cls(values[order], np.cumsum(weights[order]) / whole)
+
+    def at(self, level: float) -> float:
+        """Infinite if there are too few for this level."""
+        k = int(np.searchsorted(self.shares, level - 1e-12))
+        return float(self.values[k]) if k < self.values.size else np.inf
+
+
+def _effective(weights) -> float:
+    """To how many of equal weight they amount."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
 @dataclass(frozen=True)
 class Calibration:
     """What leaving out observed entries has shown.
 
     Attributes
     ----------
-    log_thresholds : array of shape (k,)
-        Sorted, of the entries left out: those of the contours that just hold them.
-    ratios : array of shape (k,)
-        Sorted: the sizes of their errors in deviations.
+    log_thresholds : _Quantiles
+        Of the entries left out: those of the contours that just hold them.
+    ratios : _Quantiles
+        The sizes of their errors in deviations.
     largest : float
         Of their deviations.
     spread : float
@@ -74,8 +99,8 @@ class Calibration:
         By which it is multiplied for an entry's predicted value.
     """
 
-    log_thresholds: np.ndarray
-    ratios: np.ndarray
+    log_thresholds: _Quantiles
+    ratios: _Quantiles
     largest: float
     spread: float
     row_factors: np.ndarray
@@ -87,18 +112,13 @@ class Calibration:
         `untried` are entries of columns of which none could be left out.
         """
         own = deviations * self.row_factors[rows] * self.value_factors.at(predicted)
-        if self.ratios.size == 0:
+        if self.ratios.values.size == 0:
             return own * stats.norm.ppf(0.5 + level / 2)
-        result = half_widths(_quantile(self.log_thresholds, level), self.spread * own)
+        result = half_widths(self.log_thresholds.at(level), self.spread * own)
         with np.errstate(invalid="ignore"):
-            by_model = own * _quantile(self.ratios, level)
+            by_model = own * self.ratios.at(level)
         beyond = untried | (own > _TRIED * self.largest)
         return np.where(own == 0, 0.0, np.where(beyond, np.maximum(result, by_model), result))
-
-
-def _quantile(ordered, level: float) -> float:
-    k = int(np.ceil((ordered.size + 1) * level))
-    return float(ordered[k - 1]) if k <= ordered.size else np.inf
 
 
 @np.errstate(over="ignore")  # of wild entries, whose scores are cut off
@@ -110,11 +130,13 @@ def calibrate(completion) -> Calibration:
     known = np.isfinite(errors) & (deviations > 0)
     predicted = asked.values[known] - errors[known]
     errors, deviations, rows = np.abs(errors[known]) * completion.optimism, deviations[known], asked.rows[known]
-    if errors.size < _ENOUGH:
-        return _calibration(errors, deviations, _IN_PROPORTION, np.ones(m), _WHATEVER_VALUE)
+    weights, alike = unseen_shares(asked)[known], (np.ones(m), _WHATEVER_VALUE)
+    if errors.size == 0 or _effective(weights) < _ENOUGH:
+        return _calibration(errors, deviations, weights, _IN_PROPORTION * _size(errors, deviations), *alike)
     some = np.linspace(0, errors.size - 1, min(errors.size, _JUDGED_ENTRIES)).astype(int)
-    best, least = (errors, deviations, _CONSTANT, np.ones(m), _WHATEVER_VALUE), np.inf
-    constant = _log_widths(errors[some], np.ones(some.size), _CONSTANT)
+    best, least = (deviations, weights, _CONSTANT * _size(errors, deviations), *alike), np.inf
+    sizes = _Quantiles.of(errors[some], weights[some])
+    constant = np.log([max(sizes.at(level), _LEAST) for level in _LEVELS])
     for by_value, by_row in product((False, True), repeat=2):
         values, row_factors, own = _WHATEVER_VALUE, np.ones(m), deviations
         if by_value:
@@ -123,29 +145,41 @@ def calibrate(completion) -> Calibration:
         if by_row:
             row_factors, of_entries = _row_factors(rows, _squares(errors, own), m)
             own = own * of_entries
-        size = float(np.quantile(errors / own, _ONE_DEVIATION)) or 1.0
-        for spread in size * _SPREADS:
-            widths = _log_widths(errors[some], own[some], spread)
+        for spread in _size(errors, own) * _SPREADS:
+            widths = _log_widths(errors[some], own[some], weights[some], spread)
             if (widths <= constant + _EQUAL).all() and widths.sum() < least:
-                best, least = (errors, own, spread, row_factors, values), widths.sum()
-    return _calibration(*best)
+                best, least = (own, weights, spread, row_factors, values), widths.sum()
+    return _calibration(errors, *best)
 
 
-def _calibration(errors, deviations, spread, row_factors, value_factors) -> Calibration:
-    thresholds = np.sort(log_thresholds(errors, spread * deviations))
-    ratios = np.sort(errors / deviations)
+def _calibration(errors, deviations, weights, spread, row_factors, value_factors) -> Calibration:
+    thresholds = _Quantiles.of(log_thresholds(errors, spread * deviations), weights)
+    ratios = _Quantiles.of(errors / deviations, weights)
     return Calibration(thresholds, ratios, float(deviations.max(initial=0)), spread, row_factors, value_factors)
 
 
-def _log_widths(errors, deviations, spread: float) -> np.ndarray:
+def unseen_shares(o) -> np.ndarray:
+    """For how many unseen entries of its column each observed one stands, shape (nnz,); 1 if none is unseen at all."""
+    s = o.n_observed
+    shares = np.repeat((o.shape[0] - s) / np.maximum(s, 1), s)
+    return shares if shares.any() else np.ones(shares.size)
+
+
+def _size(errors, deviations) -> float:
+    """One deviation of the errors, in units of those predicted; of errors that are 0 nothing can be said."""
+    ratios = np.minimum(errors / deviations, _FAR)[errors > 0]
+    return float(np.quantile(ratios, _ONE_DEVIATION)) if ratios.size else 1.0
+
+
+def _log_widths(errors, deviations, weights, spread: float) -> np.ndarray:
     """Of the intervals of the entries left out the logarithm of the mean width, at every level that counts."""
-    thresholds = np.sort(log_thresholds(errors, spread * deviations))
-    widths = [half_widths(_quantile(thresholds, level), spread * deviations).mean() for level in _LEVELS]
-    return np.log(np.maximum(widths, 1e-300))
+    thresholds = _Quantiles.of(log_thresholds(errors, spread * deviations), weights)
+    widths = [np.average(half_widths(thresholds.at(x), spread * deviations), weights=weights) for x in _LEVELS]
+    return np.log(np.maximum(widths, _LEAST))
 
 
 def _squares(errors, deviations) -> np.ndarray:
-    return np.minimum(errors / deviations, 1e100) ** 2
+    return np.minimum(errors / deviations, _FAR) ** 2
 
 
 def able_columns(completion) -> np.ndarray:
@@ -228,7 +262,8 @@ def _prediction_variance(F, o, j, targets, noise, has_prior) -> np.ndarray:
     w = np.ones(here.stop - here.start) if o.weights is None else o.weights[here].astype(np.float64)
     B = np.sqrt(w)[:, None] * F(o.rows[here])
     if has_prior and B.shape[0] < B.shape[1]:
-        factor = linalg.cholesky(B @ B.T + noise * np.eye(B.shape[0]), lower=True, check_finite=False)
+        K = B @ B.T + max(noise, least_noise(B)) * np.eye(B.shape[0])
+        factor = linalg.cholesky(K, lower=True, check_finite=False)
         explained = linalg.solve_triangular(factor, B @ targets.T, lower=True, check_finite=False)
         return np.maximum((targets**2).sum(axis=1) - (explained**2).sum(axis=0), 0.0)
     stacked = np.vstack([B, np.sqrt(noise) * np.eye(B.shape[1])]) if has_prior else B

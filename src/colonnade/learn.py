@@ -15,7 +15,7 @@ import numpy as np
 from ._arguments import as_generator, is_auto
 from .column_space import ColumnSpace, fit_about_means, fit_column_space
 from .leaving_out import Model, is_no_chance, leave_one_out
-from .losses import Asked, best_noise, limited, with_midpoints
+from .losses import Asked, best_noise, limited, losses_with_midpoints, with_midpoints
 from .observations import Observations
 from .solve import solve_columns
 
@@ -26,8 +26,9 @@ _PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, 
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # noise variances that are tried, as shares of an entry's variance
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
 _RANK_GROWTH = 1.6
-_LEAST_LOSS = 1e-300  # whose logarithm is a number
 _LESS_NOISE = 0.01  # of the noise beside all directions: fewer of them explain less, and leave no less
+_AS_GOOD = 1.01  # times the mean square error, which the directions before a drop may have
+_STEP = 0.5  # to which share the variance falls at least where directions may be cut off
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _HOPELESS = 2.0  # times the mean square error with all directions: with still fewer it is no less
 _ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
@@ -97,11 +98,11 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
 
-    needs_both = is_auto(center) and is_auto(rank)
+    shares_directions = is_auto(center) and is_auto(rank)  # both centers are asked, with all directions
 
     @cache
     def space_with(center: bool) -> ColumnSpace:
-        if center and needs_both:
+        if center and shares_directions:
             return fit_about_means(observations, space_with(center=False))
         return fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
 
@@ -111,19 +112,22 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             fit = "the data fit to rounding: plain least squares is exact"
             return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
-        if not 1e-280 < space.variances[0] < 1e280:
-            choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
-            return Lesson(space, 0.0, {**choices, "fit": "variances of such numbers leave the range: rescale the data"})
+
+    def without_judging(why: str) -> Lesson:
+        space, noise = space_with(center=center is True), 0.0 if shrinkage == "auto" else shrinkage
+        choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
+        return Lesson(space, noise, {**choices, "fit": why})
+
+    variances = space_with(center=center is True).variances
+    if variances.size and not 1e-280 < variances[0] < 1e280:
+        return without_judging("variances of such numbers leave the range: rescale the data")
     if observations.n_observed[asked].sum() < _FEW_ENTRIES:
         pretended = _pretend(observations, rng)
         if pretended is not None:
             lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
             return _again(lesson, observations, rank)
     if asked.size == 0:
-        space = space_with(center=center is True)
-        noise = 0.0 if shrinkage == "auto" else shrinkage
-        choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
-        return Lesson(space, noise, {**choices, "fit": "nothing to judge by: too few full columns and entries"})
+        return without_judging("nothing to judge by: too few full columns and entries")
     return _choose(space_with, Asked(observations.take(asked)), rank, center, shrinkage)
 
 
@@ -184,6 +188,7 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
     """The settings of a lesson learned on pretended gaps, with the column space of all full columns."""
     center = lesson.space.center is not None
     limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
+    limit = limit or None  # equal columns about their means have no direction
     space = fit_column_space(o, rank=limit, center=center)
     how = "by leaving out" if lesson.has_chosen_rank else _ALL_DIRECTIONS
     words = choices_in_words(space, center, lesson.noise_variance, rank, how)["rank"]
@@ -233,7 +238,9 @@ def _choose(space_with: Callable, asked: Asked, rank, center, shrinkage) -> Less
     if rank == "auto" and shrinkage != 0:
         shorter = _shorter(best, asked, shrinkage)
         found = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
-        found = min([found, *(c for c in shorter if _ends_at_a_drop(c.space.rank, best.space))], key=lambda c: c.error)
+        at_drops = [c for c in shorter if _ends_at_a_drop(c.space.rank, best.space)]
+        fewer = min(at_drops, key=lambda c: c.error, default=found)
+        found = fewer if fewer.error <= _AS_GOOD * found.error else found
         is_whole, best = found is best, found
     how = _ALL_DIRECTIONS if is_whole else "by leaving out"
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
@@ -263,7 +270,7 @@ def _shorter(whole: _Candidate, asked: Asked, shrinkage) -> list[_Candidate]:
     ranks, drop, found = _ranks(whole.space), _largest_drop(whole.space), []
     if drop is not None:
         found.append(judged(drop))
-        first = found[0]
+        first, ranks = found[0], [rank for rank in ranks if rank != drop]
         if not whole.is_clearly_better_than(first):
             is_noise = _ends_at_a_drop(drop, whole.space) and first.error <= whole.error
             beyond = [] if is_noise or first.is_clearly_better_than(whole) else [rank for rank in ranks if rank > drop]
@@ -309,7 +316,7 @@ def _judge(spaces: list[ColumnSpace], asked: Asked, shrinkage, offsets, least_no
     noise = np.exp(with_midpoints(np.log(noise))) if noise.size > 1 else noise
     for (space, scale, share), (losses, surprises) in zip(kinds, judged):
         ordinary = ~asked.is_wild(losses, space.center, scale)
-        losses = limited(np.exp(with_midpoints(np.log(np.maximum(losses, _LEAST_LOSS)))), ordinary)
+        losses = limited(losses_with_midpoints(losses), ordinary)
         k = best_noise(losses, with_midpoints(surprises), ordinary)
         found.append(_Candidate(losses[:, k], ordinary, space, float(noise[k]), share))
     return found
@@ -356,7 +363,7 @@ def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
     return bool(space.variances[rank - 1] > _DROP * space.variances[rank])
 
 
-def _ranks(space: ColumnSpace, drop: float = 0.5) -> list[int]:
+def _ranks(space: ColumnSpace, drop: float = _STEP) -> list[int]:
     """Ranks worth a try: a geometric ladder, and where the variances drop most, to less than this share."""
     r, steps = space.rank, _steps(space)
     ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
@@ -364,10 +371,10 @@ def _ranks(space: ColumnSpace, drop: float = 0.5) -> list[int]:
     return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
 
 
-def _largest_drop(space: ColumnSpace, drop: float = 0.5) -> int | None:
-    """After how many directions the variances drop most, if to less than this share."""
+def _largest_drop(space: ColumnSpace) -> int | None:
+    """After how many directions the variances drop most, if they drop enough to be cut off there."""
     steps = _steps(space)
-    return int(np.argmin(steps)) + 1 if steps.size and steps.min() < np.log(drop) else None
+    return int(np.argmin(steps)) + 1 if steps.size and steps.min() < np.log(_STEP) else None
 
 
 def _steps(space: ColumnSpace) -> np.ndarray:

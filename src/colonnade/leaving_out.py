@@ -18,6 +18,7 @@ from .column_space import ColumnSpace
 from .observations import Observations
 
 MANY_COLUMNS = 20  # of which each has one loss
+_SQUARED = 0.99e-10  # of the variance of an entry: less noise is lost beside squares
 _PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
 
 
@@ -78,20 +79,21 @@ def leave_out(space: ColumnSpace, o: Observations, noise_variances, models: list
     noise = np.asarray(noise_variances, dtype=np.float64)
     spread, unit = np.sqrt(space.variances), size_of(o)
     roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
+    exactly = noise.min(initial=np.inf) < _SQUARED * space.variances.sum() / space.basis.shape[0]
 
     def work(at):
         rows, w = o.rows[at], roots[at]
-        K = _Covariances(space.basis[rows] * spread * w[:, :, None], noise)
+        K = _Covariances(space.basis[rows] * spread * w[:, :, None], noise, exactly)
         diagonal = K.inverse_diagonal()
-        ones = K.solve(w) if any(any(model.offset_variances) for model in models) else 0.0
+        ones = K.solve(w) if any(any(model.offset_variances) for model in models) else None
         k = 0
         for model in models:
-            x = o.values[at] / unit - (0 if model.center is None else model.center[rows] / unit)
+            x = o.values[at] / unit - (0 if model.center is None else model.center[rows].astype(np.float64) / unit)
             on, along, q = K.solve(x * w), diagonal, ones
             if model.direction is not None:
                 f = model.direction[rows] * w
                 joined = _Joined(f, K.solve(f), 1.0)
-                on, along, q = joined.solved(on), joined.diagonal(along), joined.solved(ones)
+                on, along, q = joined.solved(on), joined.diagonal(along), None if ones is None else joined.solved(ones)
             for variance in model.offset_variances:
                 joined = _Joined(w, q, variance) if variance else None
                 solved, inverse = (joined.solved(on), joined.diagonal(along)) if joined else (on, along)
@@ -127,6 +129,11 @@ class _Joined:
         return before - np.minimum(lost, (1 - 2 * np.finfo(np.float64).eps) * before, out=lost)
 
 
+def least_noise(B) -> np.ndarray:
+    """Of a stack of B, shape (..., s, r), the noise variances with which B B' + t I is positive despite rounding."""
+    return 10 * np.finfo(np.float64).eps * np.einsum("...sr,...sr->...", B, B)
+
+
 def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
     """Places of the entries of columns with equally many, shape (k, s) each; k is cut so that k s width is limited."""
     pieces = []
@@ -143,9 +150,9 @@ class _Covariances:
     Of t = 0 the inverse is taken times t: what is left of it as t vanishes.
     """
 
-    def __init__(self, B, noise):
+    def __init__(self, B, noise, exactly: bool):
         self.plain = noise == 0
-        self.P, squares = _principal_axes(B, self.plain.any())
+        self.P, squares = _principal_axes(B, exactly)
         # Then K^-1 has no part outside P, and rounding must not make one up.
         self.spans_all = self.P.shape[1] == self.P.shape[2]
         self.t = np.where(self.plain, 1.0, noise)
@@ -173,8 +180,8 @@ class _Covariances:
 def _principal_axes(B, exactly):
     """P and squared singular values of a stack of matrices, by the smaller of their Gram matrices unless `exactly`.
 
-    The noise that is added to the squares is never below 1e-10 of them, so squaring costs nothing; axes whose squares
-    are below that get no weight.
+    Squaring costs nothing if the noise that is added to the squares is not below 1e-10 of them; axes whose squares are
+    below that get no weight.
     """
     if exactly:
         P, S, _ = np.linalg.svd(B, full_matrices=False)

@@ -17,6 +17,7 @@ _ALONE = 0.9  # of a column's squares, which a single entry has if it is wild
 _UNEXPLAINED = 0.5  # of its squares, which are left at least of a wild column whatever the noise
 _COUNTED = 30.0, 0.95  # times the mean loss, without the worst: more does not count, lest a few columns decide for all
 _LARGEST = 1e150  # times the square of the usual entry, beyond which an error is not told from others
+_LEAST = 1e-300  # whose logarithm is a number
 _EQUAL = 2e-3  # by which mean square errors may differ and be called equal
 
 
@@ -132,10 +133,17 @@ def with_midpoints(x) -> np.ndarray:
     if x.shape[-1] < 4:
         return x
     result = np.empty((*x.shape[:-1], 2 * x.shape[-1] - 1))
-    result[..., ::2] = x
+    result[..., ::2], between = x, result[..., 1::2]
     with np.errstate(invalid="ignore"):
-        result[..., 3:-3:2] = (9 * (x[..., 1:-2] + x[..., 2:-1]) - x[..., :-3] - x[..., 3:]) / 16
-        result[..., 1] = (x[..., 0] * 3 + x[..., 1] * 6 - x[..., 2]) / 8
-        result[..., -2] = (x[..., -1] * 3 + x[..., -2] * 6 - x[..., -3]) / 8
-    result[np.isnan(result)] = np.inf  # beside infinite ones
+        between[..., 1:-1] = (9 * (x[..., 1:-2] + x[..., 2:-1]) - x[..., :-3] - x[..., 3:]) / 16
+        between[..., 0] = (x[..., 0] * 3 + x[..., 1] * 6 - x[..., 2]) / 8
+        between[..., -1] = (x[..., -1] * 3 + x[..., -2] * 6 - x[..., -3]) / 8
+    between[~np.isfinite(between)] = np.inf  # beside infinite ones
+    return result
+
+
+def losses_with_midpoints(losses) -> np.ndarray:
+    """The same for losses, by their logarithms: they grow as powers of the noise. Zeros stay zeros."""
+    result = np.exp(with_midpoints(np.log(np.maximum(losses, _LEAST))))
+    result[(losses == 0).all(axis=1)] = 0.0
     return result

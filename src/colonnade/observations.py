@@ -202,7 +202,7 @@ class Observations:
         rest[self.full_columns] = False
         return np.flatnonzero(rest)
 
-    def trusted(self, **changes) -> Observations:
+    def _trusted(self, **changes) -> Observations:
         """The same with some attributes changed, which are known to be in order and not looked at again."""
         result = object.__new__(Observations)
         result.__dict__.update(self.__dict__, **changes)
@@ -215,7 +215,7 @@ class Observations:
         indptr = pointers_of(counts)
         at = np.arange(indptr[-1]) + np.repeat(self.indptr[columns] - indptr[:-1], counts)
         weights = None if self.weights is None else self.weights[at]
-        return self.trusted(
+        return self._trusted(
             shape=(self.shape[0], columns.size),
             indptr=indptr,
             rows=self.rows[at],
@@ -234,7 +234,7 @@ class Observations:
         """
         gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
         weights = None if self.weights is None else self.weights[kept]
-        return self.trusted(indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
+        return self._trusted(indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
 
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
@@ -250,8 +250,8 @@ class Observations:
         in_threads(lambda work: work(), works)
         values, weights = turned if self.weights is not None else (*turned, None)
         full = np.flatnonzero(np.diff(indptr) == n)
-        return self.trusted(
-            shape=(n, m),
+        return self._trusted(
+            shape=as_shape((n, m)),
             indptr=indptr,
             rows=columns,
             values=values,
@@ -388,8 +388,9 @@ def _check_arrays(o: Observations) -> None:
     if o.weights is not None:
         parts["weights"] = o.weights, "f", nnz
     for name, (array, kind, size) in parts.items():
-        if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.shape != (size,):
-            word = {"i": "integers", "f": "floats"}[kind]
+        is_usual = isinstance(array, np.ndarray) and array.dtype.kind == kind and array.dtype.isnative
+        if not is_usual or array.shape != (size,) or (kind == "f" and array.itemsize not in (4, 8)):
+            word = {"i": "integers", "f": "floats of 4 or 8 bytes"}[kind]
             raise TypeError(
                 f"{name} must be an array of {size:,} {word}; use Observations.from_triplets for other input"
             )

@@ -22,7 +22,7 @@ from ._arguments import is_auto
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fix_signs
 from .learn import Lesson, penalty_of
-from .leaving_out import column_losses, columns_alike, is_no_chance, leave_one_out, size_of
+from .leaving_out import column_losses, columns_alike, is_no_chance, least_noise, leave_one_out, size_of
 from .observations import Observations
 from .solve import Status, solve_columns
 
@@ -254,7 +254,9 @@ def _explained(space: ColumnSpace, noise: float, o: Observations) -> np.ndarray:
 def _explained_by(B, noise) -> np.ndarray:
     k, s, r = B.shape
     if s < r:
-        L = np.linalg.cholesky(np.matmul(B, B.transpose(0, 2, 1)) + noise * np.eye(s))
+        K = np.matmul(B, B.transpose(0, 2, 1))
+        K += np.maximum(noise, least_noise(B))[:, None, None] * np.eye(s)
+        L = np.linalg.cholesky(K)
         G = np.linalg.solve(L, B).reshape(-1, r)
         return G.T @ G
     left = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B) / noise + np.eye(r))
@@ -272,7 +274,7 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
     idle = ~Z.any(axis=0)
     if idle.any():
         residual[idle[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
-    rows = across.trusted(values=residual)
+    rows = across._trusted(values=residual)
     turned = ColumnSpace(Q, np.sqrt(D), None, D / m, np.nan)
     W, status = solve_columns(turned, rows, penalty=noise * m / D)
     moved = np.isin(status, [s for s in Status if s.is_filled]) & np.isfinite(W).all(axis=0)
