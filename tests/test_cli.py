@@ -24,6 +24,11 @@ def test_version(tmp_path):
     assert done.returncode == 0 and colonnade.__version__ in done.stdout
 
 
+def test_without_arguments_it_shows_its_help(tmp_path):
+    done = run(cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.startswith("Usage: ") and len(done.stderr.splitlines()) > 15
+
+
 def test_demo_writes_a_picture_and_three_lines(tmp_path):
     from matplotlib.image import imread
 

@@ -21,6 +21,9 @@ def as_count(name: str, value, low: int, high: int | None = None, why: str = "")
 def as_real(name: str, value, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
     """A finite number between low and high; the brackets of `ends` say whether they are included."""
     allowed = f"a finite number in {ends[0]}{low:g}, {high:g}{ends[1]}"
+    if math.isinf(high):
+        at_least = f" from {low:g} on" if ends[0] == "[" else f" above {low:g}"
+        allowed = "a finite number" + ("" if math.isinf(low) else at_least)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}; got {value!r}")
     above = value >= low if ends[0] == "[" else value > low

@@ -203,16 +203,16 @@ def _more_entries(completion, table) -> np.ndarray:
 
 
 _REMEDIES = {
-    "approximate": "measure about {more:,} more entries{each} to settle {them}",
-    "weakly determined": "measure about {more:,} more entries{each}, for the prior or the noise decides now",
+    "approximate": "measure about {more:,} more {entries}{each} to settle {them}",
+    "weakly determined": "measure about {more:,} more {entries}{each}, for the prior or the noise decides now",
     "unchecked": "measure one more entry{each}, so that the fit can be tested",
     "poor fit": "measure {them} in full, for the full columns explain little of {them}",
     "off the column space": "measure {them} in full, for the full columns do not explain {them}",
-    "no observation": "measure at least {more:,} entries{each}",
+    "no observation": "measure at least {more:,} {entries}{each}",
     "prior alone": "measure entries{each}; about {more:,} would determine {them}",
     "prior decides": "measure more entries{each}",
-    "too few entries": "measure at least {more:,} more entries{each}, or lower the rank",
-    "not determined": "measure about {more:,} other entries{each}, or lower the rank",
+    "too few entries": "measure at least {more:,} more {entries}{each}, or lower the rank",
+    "not determined": "measure about {more:,} other {entries}{each}, or lower the rank",
     "overflow": "rescale the data",
 }
 
@@ -220,6 +220,7 @@ _REMEDIES = {
 def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | None:
     """What would help a column with this verdict, or each of several; None if it needs no help."""
     words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
+    words["entries"] = "entry" if more_entries == 1 else "entries"
     return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
 
 

@@ -59,6 +59,9 @@ def run() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt) as interrupt:
         click.echo(str(interrupt.__cause__ or interrupt) or "Interrupted.", err=True)
         sys.exit(130)
+    except click.exceptions.NoArgsIsHelpError as help_asked_for:
+        click.echo(help_asked_for.format_message(), err=True)
+        sys.exit(2)
     except Exception as error:
         if len(arguments) < len(sys.argv) - 1:
             raise

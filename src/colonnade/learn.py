@@ -244,7 +244,7 @@ def _choose(space_with: Callable, asked: Asked, rank, center, shrinkage) -> Less
         is_whole, best = found is best, found
     how = _ALL_DIRECTIONS if is_whole else "by leaving out"
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
-    choices["fit"] = _fit_words(best, asked)
+    choices["fit"] = _fit_words(best, asked, spaces[0].center)
     return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
 
 
@@ -392,13 +392,16 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
     }
 
 
-def _fit_words(best: _Candidate, asked: Asked) -> str:
-    """How well the full columns explain the others, in words."""
-    center = best.space.center
-    sizes = limited(asked.sizes(center)[:, None], best.ordinary)[:, 0]
-    spread = float(np.sqrt(sizes[best.ordinary].mean()))
+def _fit_words(best: _Candidate, asked: Asked, means) -> str:
+    """How well the full columns explain the others, in words: beside the row means, or zero, if that is nearer."""
+
+    def spread_about(center):
+        sizes = limited(asked.sizes(center)[:, None], best.ordinary)[:, 0]
+        return float(np.sqrt(sizes[best.ordinary].mean()))
+
+    about_means, about_zero = np.inf if means is None else spread_about(means), spread_about(None)
+    spread, about = min((about_means, "their spread about the row means"), (about_zero, "their size"))
     share = np.sqrt(best.losses[best.ordinary].mean()) / spread if spread else 0.0
-    about = "their spread about the row means" if center is not None else "their size"
     said = f"entries left out are predicted with an error of {share:.1%} of {about}"
     if share > 0.7:
         said += ": the full columns explain little, for the data are not of low rank or have more directions than these"

@@ -102,6 +102,8 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
     optimism : float
         By how much errors of entries left out are larger than they seem after the sweeps, which have seen them; >= 1.
     """
+    if is_auto(n_sweeps) and lesson.is_exact:
+        return _unrefined(lesson, "none: there is nothing to gain")
     if n_sweeps != 0 and not _squares_fit(observations):
         return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
     if not is_auto(n_sweeps):
@@ -111,8 +113,6 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
         if _hidable(observations).size:
             verdict = _Judgement(observations, lesson, rng, 1).of_asked(n_sweeps)
         return _carried_out(observations, lesson, verdict, ", as asked for")
-    if lesson.is_exact:
-        return _unrefined(lesson, "none: there is nothing to gain")
     if lesson.space.rank == 0 or _hidable(observations).size < 2:
         return _unrefined(lesson, "none: too few entries to judge by")
     kinds = [False] * (lesson.noise_variance > 0) + [True] * _rows_are_affordable(observations, lesson)
@@ -143,8 +143,10 @@ def _carried_out(
     o: Observations, lesson: Lesson, verdict: _Verdict, why: str, space: ColumnSpace | None = None
 ) -> tuple[Lesson, float]:
     """The sweeps that won, now with all entries, unless the space that they lead to is known."""
-    what = "over rows and columns" if verdict.by_rows else "that learn the prior from the partial columns too"
-    said = f"{verdict.n_sweeps} sweep{'s' if verdict.n_sweeps > 1 else ''} {what}{why}"
+    one = verdict.n_sweeps == 1
+    learned = f"that learn{'s' if one else ''} the prior from the partial columns too"
+    what = "over rows and columns" if verdict.by_rows else learned
+    said = f"{verdict.n_sweeps} sweep{'' if one else 's'} {what}{why}"
     if space is None:
         has_all = verdict.by_rows or _rows_are_affordable(o, lesson)
         taught = o if has_all else _taught_by(o, _asked(o), lesson)

@@ -63,13 +63,18 @@ def in_words(summary: dict) -> list[str]:
     """The summary as lines to read."""
     (m, n), full = summary["shape"], summary["n_full_columns"]
     share = 100 * summary["n_observed"] / (m * n)
+    entries, columns = _counted(summary["n_filled_entries"], "entry"), _counted(summary["n_filled_columns"], "column")
     lines = [
-        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {full:,} {'column' if full == 1 else 'columns'} in full and"
-        f" {summary['n_observed'] - full * m:,} entries of the other {n - full:,}.",
-        f"Filled: {summary['n_filled_entries']:,} entries of {summary['n_filled_columns']:,} columns.",
+        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {_counted(full, 'column')} in full and"
+        f" {_counted(summary['n_observed'] - full * m, 'entry')} of the other {n - full:,}.",
+        f"Filled: {entries} of {columns}.",
     ]
     lines += [f"Chosen, {name}: {words}." for name, words in summary["choices"].items()]
     return lines + [f"Trust: {line}." for line in summary["trust"]] + not_filled(summary)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else {'entry': 'entries'}.get(noun, noun + 's')}"
 
 
 def not_filled(summary: dict) -> list[str]:
@@ -78,7 +83,7 @@ def not_filled(summary: dict) -> list[str]:
     if not count:
         return []
     named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
-    return [f"Not filled: {count:,} columns ({named}); the first {some[0]['message']}."]
+    return [f"Not filled: {_counted(count, 'column')} ({named}); the first {some[0]['message']}."]
 
 
 def notebook_html(completion) -> str:
