@@ -114,3 +114,11 @@ def test_a_wild_entry_is_never_called_recovered(rng, size):
     known[np.flatnonzero(~np.isnan(known[:, wild]))[0], wild] = size
     verdict = co.complete(known).certificates().verdict
     assert verdict[wild] in ("off the column space", "overflow") and (verdict[others] == "recovered").all()
+
+
+def test_nobody_is_told_to_measure_no_entry(rng):
+    """As many full columns as directions cannot tell the noise, and no number of entries would."""
+    M = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 50)) + 0.1 * rng.standard_normal((40, 50))
+    known, _ = hide(rng, M, 3, 12)
+    trust = " ".join(paper(known, 3).summary()["trust"])
+    assert "cannot tell the noise" in trust and " 0 " not in trust

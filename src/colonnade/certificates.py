@@ -217,10 +217,15 @@ _REMEDIES = {
 }
 
 
+_NOISE_UNKNOWN = "measure more columns in full, for those there are cannot tell the noise"
+
+
 def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | None:
     """What would help a column with this verdict, or each of several; None if it needs no help."""
     words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
     words["entries"] = "entry" if more_entries == 1 else "entries"
+    if verdict == "approximate" and more_entries == 0:
+        return _NOISE_UNKNOWN
     return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
 
 

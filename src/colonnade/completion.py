@@ -351,7 +351,8 @@ def complete(
     bounds : (float, float), optional
         Keep predictions within them.
     random_state : None, int or numpy Generator
-        For which of many columns are asked about the settings; None asks the same ones every time.
+        For which of many columns, and which of their entries, are asked about the settings. None asks at the same
+        places every time; columns in another order may lead to other settings, about as good.
     progress : function or True, optional
         Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
     """
