@@ -11,7 +11,7 @@ linear in the entries, w'x, so its variance under the model is known too:
     w = h + K^-1 D (N - h) / s,   h = K^-1 k,   D = diag(K^-1)^-1,   k the covariances with the sum over the column.
 
 How far such means really are off, in deviations, is seen on the observed entries of each column, taken for a column of
-which a random half is hidden.
+which a random third is hidden.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .solve import Status
 
 _BLOCK_CELLS = 4_000_000
 _ASKED_COLUMNS = 1_000
-_SPLITS = 4  # random halves of each asked column
+_SPLITS = 4  # random thirds of each asked column
 
 
 def column_means(completion, level: float, unbiased: bool, asked=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -108,24 +108,24 @@ class _Model:
 
 
 def _half_width(model: _Model, o, filled, level: float, unbiased: bool) -> float:
-    """In deviations: the conformal quantile over halves of the observed entries of some columns."""
+    """In deviations: the conformal quantile over parts of the observed entries of some columns."""
     able = filled[o.n_observed[filled] >= 4]
     able = able if able.size <= _ASKED_COLUMNS else able[np.linspace(0, able.size - 1, _ASKED_COLUMNS).astype(int)]
-    asked, rng = o.take(able), as_generator(0)  # which halves: the same ones every time
+    asked, rng = o.take(able), as_generator(0)  # which parts: the same ones every time
     column = asked.entry_columns
     scores = []
     for _ in range(_SPLITS if able.size else 0):
         order = np.lexsort((rng.random(column.size), column))
         place = np.arange(column.size) - asked.indptr[column]
         kept = np.zeros(column.size, bool)
-        kept[order] = place < (asked.n_observed // 2)[column]
-        scores.append(_scores_of_halves(model, asked, column, kept, unbiased))
+        kept[order] = place < (2 * asked.n_observed // 3)[column]
+        scores.append(_scores_of_parts(model, asked, column, kept, unbiased))
     scores = np.sort(np.concatenate(scores)) if scores else np.zeros(0)
     k = int(np.ceil((scores.size + 1) * level))
     return float(scores[k - 1]) if 0 < k <= scores.size else float(stats.norm.ppf(0.5 + level / 2))
 
 
-def _scores_of_halves(model: _Model, asked, column, kept, unbiased) -> np.ndarray:
+def _scores_of_parts(model: _Model, asked, column, kept, unbiased) -> np.ndarray:
     """How many deviations the mean over all observed rows is off, told from the kept ones."""
     n = asked.shape[1]
     F_sum = np.zeros((n, model.F.shape[1]))
@@ -135,8 +135,8 @@ def _scores_of_halves(model: _Model, asked, column, kept, unbiased) -> np.ndarra
     scores = np.empty(n)
     for s in np.unique(asked.n_observed):
         alike = np.flatnonzero(asked.n_observed == s)
-        half = asked.take(alike).only(kept[np.isin(column, alike)])
-        mean, deviation = model.means(half, (F_sum[alike], c_sum[alike]), int(s), unbiased)
+        part = asked.take(alike).only(kept[np.isin(column, alike)])
+        mean, deviation = model.means(part, (F_sum[alike], c_sum[alike]), int(s), unbiased)
         with np.errstate(divide="ignore", invalid="ignore"):
             scores[alike] = np.abs(mean - truth[alike]) / deviation
     return scores[np.isfinite(scores)]
