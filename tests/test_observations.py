@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import sys
 
@@ -194,3 +195,15 @@ def test_triplets_of_a_matrix_with_more_places_than_a_number_can_count(rng):
     small = co.Observations.from_triplets(i, j, known[i, j], known.shape)
     huge = co.Observations.from_triplets(i * 10**12, j, known[i, j], (10**13, 2 * 10**6))
     assert (huge.values == small.values).all() and (huge.rows == small.rows.astype(np.int64) * 10**12).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ">f8"])
+def test_floats_that_compiled_loops_do_not_know_are_refused(dtype):
+    o = co.Observations.from_dense(np.ones((3, 4)))
+    with pytest.raises(TypeError, match="values must be an array of 12 floats of 4 or 8 bytes"):
+        dataclasses.replace(o, values=o.values.astype(dtype))
+
+
+def test_a_matrix_without_columns_has_no_transposed():
+    with pytest.raises(ValueError, match="shape"):
+        co.Observations.from_dense(np.ones((3, 4))).take([]).transposed()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_FAR = 1e100  # deviations, beyond which an error is not told from others
+FAR = 1e100  # deviations, beyond which an error is not told from others
 
 
 def half_widths(log_t: float, deviations) -> np.ndarray:
@@ -26,6 +26,6 @@ def half_widths(log_t: float, deviations) -> np.ndarray:
 
 def log_thresholds(errors, deviations) -> np.ndarray:
     """The logarithm of the t for which the half-width of each entry is the size of its error, shape (k,)."""
-    x = np.minimum(errors / deviations, _FAR)
+    x = np.minimum(errors / deviations, FAR)
     with np.errstate(divide="ignore"):
         return np.log(deviations) + np.where(x <= 1, np.log(x), (x * x - 1) / 2)

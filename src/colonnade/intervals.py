@@ -7,10 +7,10 @@ The variance of an entry that is measured anew is that of its prediction under t
 times factors where some rows are worse explained than others, or large values worse predicted than small ones. No
 model is quite true, so the widths are those that hold the wanted share of observed entries of partial columns that were
 left out (split conformal), each counted for its share of the entries of its column that are unseen: the coverage rests
-on their errors, not on the model. How much wider intervals are where
-less is known (see `contours`), and which factors, is chosen on these entries too: at no level wider than intervals of
-constant width, and besides as narrow as can be. Where less is known than of any of these, as in columns without an
-entry, only the model can tell how much less: half-widths then are in proportion to the deviation.
+on their errors, not on the model. How much wider intervals are where less is known (see `contours`), and which factors,
+is chosen on these entries too: at no level wider than intervals of constant width, and besides as narrow as can be.
+Where far less is known than of any of these, as in columns without an entry, only the model can tell how much less:
+half-widths then are at least in proportion to the deviation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg, stats
 
 from ._threads import one_blas_thread
-from .contours import half_widths, log_thresholds
+from .contours import FAR, half_widths, log_thresholds
 from .leaving_out import least_noise, leave_one_out
 from .solve import Status
 
@@ -38,7 +38,7 @@ _ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 _SPREADS = np.array([*(2.0 ** np.arange(-4, 1.25, 0.25)), _CONSTANT])  # times this, of the contours that are tried
 _TRIED = 2.0  # times the largest deviation of the entries left out: beyond, only the model can tell
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
-_FAR, _LEAST = 1e100, 1e-300  # errors in deviations, and widths, that can still be squared or have a logarithm
+_LEAST = 1e-300  # width that has a logarithm
 _EQUAL = 0.005  # by which logarithms of widths may differ by chance
 _ENOUGH = 200  # errors from which spread and factors are chosen
 
@@ -167,7 +167,7 @@ def unseen_shares(o) -> np.ndarray:
 
 def _size(errors, deviations) -> float:
     """One deviation of the errors, in units of those predicted; of errors that are 0 nothing can be said."""
-    ratios = np.minimum(errors / deviations, _FAR)[errors > 0]
+    ratios = np.minimum(errors / deviations, FAR)[errors > 0]
     return float(np.quantile(ratios, _ONE_DEVIATION)) if ratios.size else 1.0
 
 
@@ -179,7 +179,7 @@ def _log_widths(errors, deviations, weights, spread: float) -> np.ndarray:
 
 
 def _squares(errors, deviations) -> np.ndarray:
-    return np.minimum(errors / deviations, _FAR) ** 2
+    return np.minimum(errors / deviations, FAR) ** 2
 
 
 def able_columns(completion) -> np.ndarray:
