@@ -77,9 +77,11 @@ def test_columns_known_at_few_entries_count_for_what_is_unseen_of_them():
 
 
 @pytest.mark.parametrize("settings", [{}, {"rank": 4, "center": False, "shrinkage": 0, "refine": 0}])
-@pytest.mark.parametrize("unit, n", [(2.0**-60, 300), (2.0**60, 300), (2.0**-20, 50)])
-def test_intervals_have_the_unit_of_the_data(rng, unit, n, settings):
-    _, known, seen = noisy(rng, 0.5, n=n)
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+@pytest.mark.parametrize("n_full, n", [(40, 300), (4, 12)])  # four full columns of rank 4 cannot tell the noise
+def test_intervals_have_the_unit_of_the_data(rng, unit, n_full, n, settings):
+    L, R = low_rank(rng, 120, n, 4)
+    known, seen = hide(rng, L @ R + 0.5 * rng.standard_normal((120, n)), n_full, 20)
     i, j = np.nonzero(~seen)
     expected = co.complete(known, **settings).interval(i, j, 0.8)
     assert np.ptp(expected[1] - expected[0]) > 0
