@@ -9,7 +9,7 @@ import colonnade
 
 ORDER = [
     ["_progress"],
-    ["_arguments", "_numbers", "provenance", "_threads", "_tiles", "_writing", "contours"],
+    ["_arguments", "_numbers", "provenance", "_threads", "_tiles", "_writing", "by_value", "contours"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning", "_gram"],
     ["observations"],

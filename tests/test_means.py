@@ -51,7 +51,7 @@ def test_unbiased_whatever_the_column_is(rng, s):
     """Over all sets of s rows the answers average to the mean, of a column that the model knows nothing of."""
     known = rng.standard_normal((7, 3)) @ rng.standard_normal((3, 30)) + 1
     known[3:, 20:] = np.nan
-    model = _Model(co.complete(known, rank=3, center=True, shrinkage=0.5, refine=0), 0.5)
+    model = _Model(co.complete(known, rank=3, center=True, shrinkage=0.5, refine=0).space, 0.5)
     x = 100 * rng.standard_normal(7) ** 3
     table = np.full((7, 35), np.nan)
     sets = list(combinations(range(7), s))
@@ -64,7 +64,15 @@ def test_unbiased_whatever_the_column_is(rng, s):
     assert abs(biased.mean() - x.mean()) > 1e-3 * abs(x).max()
 
 
-@pytest.mark.parametrize("make", [noisy, answers])
+def spectra(rng, m=300, n=260):
+    """Smooth columns, so that what the full ones do not explain is common to many neighbouring rows."""
+    distance = np.abs(np.arange(m)[:, None] - np.arange(m)) / 60
+    K = (1 + distance) * np.exp(-distance) + 1e-10 * np.eye(m)
+    M = np.linalg.cholesky(K) @ rng.standard_normal((m, n))
+    return M, *hide(rng, M, 60, 10)
+
+
+@pytest.mark.parametrize("make", [noisy, answers, spectra])
 def test_coverage_is_what_it_says(make):
     """Of 12 matrices of about 200 columns; the trust in the prior is right here too, as the columns are alike."""
     covered, errors, plain = {}, {}, []

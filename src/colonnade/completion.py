@@ -167,8 +167,8 @@ class Completion:
         rows, columns = rows.ravel(), columns.ravel()
         untried = self.n_observed[columns] < 2
         deviations = self._deviations(rows, columns)
-        half = self._calibration.half_widths(rows, centers.ravel(), deviations, level, untried).reshape(centers.shape)
-        low, high = centers - half, centers + half
+        below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
+        low, high = centers + below.reshape(centers.shape), centers + above.reshape(centers.shape)
         self._keep_in_bounds(low)
         self._keep_in_bounds(high)
         with np.errstate(over="ignore"):
@@ -194,9 +194,9 @@ class Completion:
         return means
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        from .means import column_means
+        from .means import half_width, means_and_ends
 
-        return column_means(self, level, unbiased)
+        return means_and_ends(self, half_width(self, level, unbiased), unbiased)
 
     @property
     def has_variances(self) -> bool:

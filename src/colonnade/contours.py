@@ -19,9 +19,9 @@ FAR = 1e100  # deviations, beyond which an error is not told from others
 
 def half_widths(log_t: float, deviations) -> np.ndarray:
     """Shape (k,); NaN where the deviation is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        above = log_t - np.log(deviations)
-        return deviations * np.exp(np.minimum(above, 0)) * np.sqrt(1 + 2 * np.maximum(above, 0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        above = np.maximum(log_t - np.log(deviations), 0)
+        return np.minimum(deviations, np.exp(log_t)) * np.sqrt(1 + 2 * above)
 
 
 def log_thresholds(errors, deviations) -> np.ndarray:

@@ -89,8 +89,10 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
     known = np.isfinite(errors) & (deviations > 0)
     errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
     calibration = calibrate(_part(completion, learned))
-    half = [calibration.half_widths(rows, truth - errors, deviations[known], level) for level in LEVELS]
-    within = np.abs(errors)[:, None] * completion.optimism <= np.stack(half, axis=1)
+    within = np.empty((errors.size, len(LEVELS)), bool)
+    for k, level in enumerate(LEVELS):
+        low, high = calibration.ends(rows, truth - errors, deviations[known], level)
+        within[:, k] = (low <= errors * completion.optimism) & (errors * completion.optimism <= high)
     return truth, errors, within, unseen_shares(asked)[known]
 
 

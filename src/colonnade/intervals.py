@@ -7,10 +7,11 @@ The variance of an entry that is measured anew is that of its prediction under t
 times factors where some rows are worse explained than others, or large values worse predicted than small ones. No
 model is quite true, so the widths are those that hold the wanted share of observed entries of partial columns that were
 left out (split conformal), each counted for its share of the entries of its column that are unseen: the coverage rests
-on their errors, not on the model. How much wider intervals are where less is known (see `contours`), and which factors,
-is chosen on these entries too: at no level wider than intervals of constant width, and besides as narrow as can be.
-Where far less is known than of any of these, as in columns without an entry, only the model can tell how much less:
-half-widths then are at least in proportion to the deviation.
+on their errors, not on the model. How much wider intervals are where less is known (see `contours`), which factors, and
+whether errors go farther to one side at some values (see `by_value`), is chosen on these entries too: at no level wider
+than intervals of constant width, and besides as narrow as can be. Where far less is known than of any of these, as in
+columns without an entry, only the model can tell how much less: half-widths then are at least in proportion to the
+deviation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from scipy import linalg, stats
 
 from ._threads import one_blas_thread
+from .by_value import ONE, SYMMETRIC, Curve, Shape, Sides, deviation_factors, shape_of
 from .contours import FAR, half_widths, log_thresholds
 from .leaving_out import least_noise, leave_one_out
 from .solve import Status
@@ -30,30 +32,14 @@ from .solve import Status
 _ASKED_ENTRIES = 20_000
 _JUDGED_ENTRIES = 10_000  # of these, whose widths are compared
 _ROW_CAUTION = 10.0  # entries of a row that count for half, all others for the other half
-_VALUE_CAUTION = 20.0  # imaginary entries of average error with which those of about the same value are diluted
-_VALUE_BINS = 20  # at most
-_BIN_ENTRIES = 100  # at least
 _IN_PROPORTION, _CONSTANT = 2.0**-10, 2.0**30  # times the deviation: what widths then are
 _ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
-_SPREADS = np.array([*(2.0 ** np.arange(-4, 1.25, 0.25)), _CONSTANT])  # times this, of the contours that are tried
+_SPREADS = np.array([*(2.0 ** np.arange(-4, 1.5, 0.5)), _CONSTANT])  # times this, of the contours that are tried
 _TRIED = 2.0  # times the largest deviation of the entries left out: beyond, only the model can tell
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
 _LEAST = 1e-300  # width that has a logarithm
-_EQUAL = 0.005  # by which logarithms of widths may differ by chance
+_EQUAL = 0.005  # by which logarithms of widths may differ by chance, at each level
 _ENOUGH = 200  # errors from which spread and factors are chosen
-
-
-class _ValueFactors(NamedTuple):
-    """By which deviations are multiplied at the predicted values `places`, both of shape (b,); linear between them."""
-
-    places: np.ndarray
-    factors: np.ndarray
-
-    def at(self, predicted) -> np.ndarray:
-        return np.interp(predicted, self.places, self.factors)
-
-
-_WHATEVER_VALUE = _ValueFactors(np.zeros(1), np.ones(1))
 
 
 class _Quantiles(NamedTuple):
@@ -88,15 +74,17 @@ class Calibration:
     log_thresholds : _Quantiles
         Of the entries left out: those of the contours that just hold them.
     ratios : _Quantiles
-        The sizes of their errors in deviations.
+        The sizes of their errors, as `shape` has them, in deviations.
     largest : float
         Of their deviations.
     spread : float
         By which deviations are multiplied for the contours; all deviations here have their factors.
     row_factors : array of shape (m,)
         By which the deviation of each row is multiplied.
-    value_factors : _ValueFactors
+    value_factors : Curve
         By which it is multiplied for an entry's predicted value.
+    shape : Shape
+        How much of an interval lies below the prediction and how much above.
     """
 
     log_thresholds: _Quantiles
@@ -104,13 +92,20 @@ class Calibration:
     largest: float
     spread: float
     row_factors: np.ndarray
-    value_factors: _ValueFactors
+    value_factors: Curve
+    shape: Shape
 
-    def half_widths(self, rows, predicted, deviations, level: float, untried=False) -> np.ndarray:
-        """Shape (k,); 0 where there is no deviation, and infinite if too few entries were left out for this level.
+    def ends(self, rows, predicted, deviations, level: float, untried=False) -> tuple[np.ndarray, np.ndarray]:
+        """Of intervals, relative to the predictions, shape (k,) each.
 
-        `untried` are entries of columns of which none could be left out.
+        They are 0 where there is no deviation, and infinite if too few entries were left out for this level. `untried`
+        are entries of columns of which none could be left out.
         """
+        half = self._half_widths(rows, predicted, deviations, level, untried)
+        low, high = self.shape.at(predicted).ends(half)
+        return np.where(half == 0, 0.0, low), np.where(half == 0, 0.0, high)
+
+    def _half_widths(self, rows, predicted, deviations, level: float, untried) -> np.ndarray:
         own = deviations * self.row_factors[rows] * self.value_factors.at(predicted)
         if self.ratios.values.size == 0:
             return own * stats.norm.ppf(0.5 + level / 2)
@@ -121,6 +116,26 @@ class Calibration:
         return np.where(own == 0, 0.0, np.where(beyond, np.maximum(result, by_model), result))
 
 
+class _LeftOut(NamedTuple):
+    """What is known of the entries left out, shape (k,) each."""
+
+    rows: np.ndarray
+    predicted: np.ndarray
+    errors: np.ndarray
+    deviations: np.ndarray
+    weights: np.ndarray
+
+
+class _Setting(NamedTuple):
+    """What intervals may depend on, and the sizes of errors and the deviations that the entries left out then have."""
+
+    sizes: np.ndarray
+    deviations: np.ndarray
+    row_factors: np.ndarray
+    value_factors: Curve
+    shape: Shape
+
+
 @np.errstate(over="ignore")  # of wild entries, whose scores are cut off
 def calibrate(completion) -> Calibration:
     """Leave out entries of partial columns."""
@@ -128,34 +143,52 @@ def calibrate(completion) -> Calibration:
     asked = completion.observations.take(able_columns(completion))
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
-    predicted = asked.values[known] - errors[known]
-    errors, deviations, rows = np.abs(errors[known]) * completion.optimism, deviations[known], asked.rows[known]
-    weights, alike = unseen_shares(asked)[known], (np.ones(m), _WHATEVER_VALUE)
-    if errors.size == 0 or _effective(weights) < _ENOUGH:
-        return _calibration(errors, deviations, weights, _IN_PROPORTION * _size(errors, deviations), *alike)
-    some = np.linspace(0, errors.size - 1, min(errors.size, _JUDGED_ENTRIES)).astype(int)
-    best, least = (deviations, weights, _CONSTANT * _size(errors, deviations), *alike), np.inf
-    sizes = _Quantiles.of(errors[some], weights[some])
-    constant = np.log([max(sizes.at(level), _LEAST) for level in _LEVELS])
-    for by_value, by_row in product((False, True), repeat=2):
-        values, row_factors, own = _WHATEVER_VALUE, np.ones(m), deviations
-        if by_value:
-            values = _value_factors(predicted, _squares(errors, own))
-            own = own * values.at(predicted)
-        if by_row:
-            row_factors, of_entries = _row_factors(rows, _squares(errors, own), m)
-            own = own * of_entries
-        for spread in _size(errors, own) * _SPREADS:
-            widths = _log_widths(errors[some], own[some], weights[some], spread)
-            if (widths <= constant + _EQUAL).all() and widths.sum() < least:
-                best, least = (own, weights, spread, row_factors, values), widths.sum()
-    return _calibration(errors, *best)
+    entries = _LeftOut(
+        rows=asked.rows[known],
+        predicted=asked.values[known] - errors[known],
+        errors=errors[known] * completion.optimism,
+        deviations=deviations[known],
+        weights=unseen_shares(asked)[known],
+    )
+    best = _setting(entries, m)
+    size = _size(best.sizes, best.deviations)
+    if best.sizes.size == 0 or _effective(entries.weights) < _ENOUGH:
+        return _calibration(best, entries.weights, _IN_PROPORTION * size)
+    some = np.linspace(0, best.sizes.size - 1, min(best.sizes.size, _JUDGED_ENTRIES)).astype(int)
+    weights = entries.weights[some]
+    quantiles = _Quantiles.of(best.sizes[some], weights)
+    constant = np.log([max(2 * quantiles.at(level), _LEAST) for level in _LEVELS])
+    spread, least = _CONSTANT * size, np.inf
+    for by in product((False, True), repeat=3):
+        setting = _setting(entries, m, *by)
+        sizes, own, sides = setting.sizes[some], setting.deviations[some], setting.shape.at(entries.predicted[some])
+        for tried in _size(setting.sizes, setting.deviations) * _SPREADS:
+            widths = _log_widths(sizes, own, weights, sides, tried)
+            dearer = widths.sum() + sum(by) * _EQUAL * len(_LEVELS)  # lest chance alone makes them narrower
+            if (widths <= constant + _EQUAL).all() and dearer < least:
+                best, spread, least = setting, tried, dearer
+    return _calibration(best, entries.weights, spread)
 
 
-def _calibration(errors, deviations, weights, spread, row_factors, value_factors) -> Calibration:
-    thresholds = _Quantiles.of(log_thresholds(errors, spread * deviations), weights)
-    ratios = _Quantiles.of(errors / deviations, weights)
-    return Calibration(thresholds, ratios, float(deviations.max(initial=0)), spread, row_factors, value_factors)
+def _setting(entries: _LeftOut, m: int, by_shape=False, by_value=False, by_row=False) -> _Setting:
+    predicted, own = entries.predicted, entries.deviations
+    shape = shape_of(predicted, entries.errors) if by_shape else SYMMETRIC
+    sizes = shape.at(predicted).sizes(entries.errors)
+    value_factors, row_factors = ONE, np.ones(m)
+    if by_value:
+        value_factors = deviation_factors(predicted, _squares(sizes, own))
+        own = own * value_factors.at(predicted)
+    if by_row:
+        row_factors, of_entries = _row_factors(entries.rows, _squares(sizes, own), m)
+        own = own * of_entries
+    return _Setting(sizes, own, row_factors, value_factors, shape)
+
+
+def _calibration(setting: _Setting, weights, spread: float) -> Calibration:
+    sizes, own, *rest = setting
+    thresholds = _Quantiles.of(log_thresholds(sizes, spread * own), weights)
+    ratios = _Quantiles.of(sizes / own, weights)
+    return Calibration(thresholds, ratios, float(own.max(initial=0)), spread, *rest)
 
 
 def unseen_shares(o) -> np.ndarray:
@@ -171,10 +204,13 @@ def _size(errors, deviations) -> float:
     return float(np.quantile(ratios, _ONE_DEVIATION)) if ratios.size else 1.0
 
 
-def _log_widths(errors, deviations, weights, spread: float) -> np.ndarray:
+def _log_widths(sizes, deviations, weights, sides: Sides, spread: float) -> np.ndarray:
     """Of the intervals of the entries left out the logarithm of the mean width, at every level that counts."""
-    thresholds = _Quantiles.of(log_thresholds(errors, spread * deviations), weights)
-    widths = [np.average(half_widths(thresholds.at(x), spread * deviations), weights=weights) for x in _LEVELS]
+    thresholds = _Quantiles.of(log_thresholds(sizes, spread * deviations), weights)
+    widths = []
+    for level in _LEVELS:
+        low, high = sides.ends(half_widths(thresholds.at(level), spread * deviations))
+        widths.append(np.average(high - low, weights=weights))
     return np.log(np.maximum(widths, _LEAST))
 
 
@@ -189,22 +225,6 @@ def able_columns(completion) -> np.ndarray:
     able = partial[(o.n_observed[partial] > 1) & (completion.status[partial] != Status.OVERFLOW)]
     most = max(1, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[able])))) if able.size else 0
     return able[np.linspace(0, able.size - 1, most).astype(int)] if able.size > most else able
-
-
-def _value_factors(predicted, squares) -> _ValueFactors:
-    """From the mean squares of entries of about the same predicted value, about equally many each time."""
-    typical = float(np.mean(squares))
-    n_bins = min(_VALUE_BINS, predicted.size // _BIN_ENTRIES)
-    if typical == 0 or n_bins < 2:
-        return _WHATEVER_VALUE
-    size = float(np.abs(predicted).max()) or 1.0
-    coarse = np.round(predicted / size, 9)  # what differs by rounding is the same value, and in the same bin
-    edges = np.unique(np.quantile(coarse, np.linspace(0, 1, n_bins + 1)[1:-1], method="higher"))
-    of = np.searchsorted(edges, coarse, side="right")
-    counts = np.bincount(of, minlength=edges.size + 1)
-    sums, places = np.bincount(of, squares), np.bincount(of, coarse) / np.maximum(counts, 1) * size
-    factors = np.sqrt((sums + _VALUE_CAUTION * typical) / ((counts + _VALUE_CAUTION) * typical))
-    return _ValueFactors(places[counts > 0], factors[counts > 0])
 
 
 def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,10 @@ linear in the entries, w'x, so its variance under the model is known too:
     w = h + K^-1 D (N - h) / s,   h = K^-1 k,   D = diag(K^-1)^-1,   k the covariances with the sum over the column.
 
 How far such means really are off, in deviations, is seen on the observed entries of each column, taken for a column of
-which a random third is hidden.
+which a random third is hidden. That tells little of errors which many rows have in common, as those of neighbouring
+wavelengths: few of the rows are among the observed ones. Full columns tell more. Each in turn is hidden but for as many
+entries as the partial ones have, and filled from the others; if its mean then is farther off, in deviations, than
+hiding a third of these entries showed, the intervals of all columns are wider by as much.
 """
 
 from __future__ import annotations
@@ -21,17 +24,25 @@ from scipy import stats
 
 from ._arguments import as_generator
 from ._threads import one_blas_thread
+from .column_space import fit_column_space
+from .observations import Observations
 from .solve import Status
 
 _BLOCK_CELLS = 4_000_000
 _ASKED_COLUMNS = 1_000
 _SPLITS = 4  # random thirds of each asked column
+_FEWEST_FULL, _MOST_FULL = 10, 200  # full columns that are hidden in turn
+_FULL_CELLS = 1_000_000  # of these columns, in fewer rows if need be
+_FOLDS = 5
+_DRAWS = 2  # of rows of each of them
+_LESSON_CAUTION = 20.0  # full columns that are believed by half
+_LEVELS = 0.5, 0.8, 0.9, 0.95  # at which the distances of full columns are compared
 
 
-def column_means(completion, level: float, unbiased: bool, asked=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means of all columns of a completion, and the ends of their intervals; see `Completion.column_means`.
+def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means of all columns, and the ends of intervals with half-widths of so many deviations.
 
-    `asked` is the completion of columns on which the intervals are calibrated, if not these themselves.
+    See `Completion.column_means`.
     """
     o, (m, n) = completion.observations, completion.shape
     mean, deviation = np.full(n, np.nan), np.zeros(n)
@@ -39,10 +50,9 @@ def column_means(completion, level: float, unbiased: bool, asked=None) -> tuple[
         mean[j] = (o.values[o.indptr[j] : o.indptr[j + 1]] / np.float64(m)).sum()
     noise, filled = _noise(completion), _filled(completion)
     if noise > 0:
-        model = _Model(completion, noise)
+        model = _Model(completion.space, noise)
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
-        calibration = (o, filled) if asked is None else (asked.observations, _filled(asked))
-        half = deviation * _half_width(model, *calibration, level, unbiased) * completion.optimism
+        half = deviation * n_deviations
     else:  # the data fit to rounding, and so do the means
         half = deviation
         for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
@@ -65,11 +75,10 @@ def _noise(completion) -> float:
 class _Model:
     """Entries of a column are Gaussian with the covariance F F' + t / w about the center."""
 
-    def __init__(self, completion, noise: float):
-        space = completion.space
+    def __init__(self, space, noise: float):
         self.F = space.basis.astype(np.float64) * np.sqrt(space.variances)
         self.noise = noise
-        self.center = np.zeros(completion.shape[0]) if space.center is None else space.center.astype(np.float64)
+        self.center = np.zeros(self.F.shape[0]) if space.center is None else space.center.astype(np.float64)
         self.sum_over_rows = self.F.sum(axis=0), float(self.center.sum())
 
     def means(self, o, sums, m: int, unbiased: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -107,36 +116,87 @@ class _Model:
         return ((w * x).sum(axis=1) + c_sum) / m, np.sqrt(np.maximum(variance, 0)) / m
 
 
-def _half_width(model: _Model, o, filled, level: float, unbiased: bool) -> float:
-    """In deviations: the conformal quantile over parts of the observed entries of some columns."""
-    able = filled[o.n_observed[filled] >= 4]
-    able = able if able.size <= _ASKED_COLUMNS else able[np.linspace(0, able.size - 1, _ASKED_COLUMNS).astype(int)]
-    asked, rng = o.take(able), as_generator(0)  # which parts: the same ones every time
-    column = asked.entry_columns
-    scores = []
-    for _ in range(_SPLITS if able.size else 0):
-        order = np.lexsort((rng.random(column.size), column))
-        place = np.arange(column.size) - asked.indptr[column]
-        kept = np.zeros(column.size, bool)
-        kept[order] = place < (2 * asked.n_observed // 3)[column]
-        scores.append(_scores_of_parts(model, asked, column, kept, unbiased))
-    scores = np.sort(np.concatenate(scores)) if scores else np.zeros(0)
+def half_width(completion, level: float, unbiased: bool) -> float:
+    """In deviations, as the columns of a completion tell."""
+    return hidden_parts_say(completion, level, unbiased) * _full_columns_say(completion, unbiased)
+
+
+def hidden_parts_say(completion, level: float, unbiased: bool) -> float:
+    """The half-width without the lesson of the full columns: a conformal quantile over some partial ones."""
+    scores = np.zeros(0)
+    noise, filled = _noise(completion), _filled(completion)
+    if noise > 0:
+        able = filled[completion.n_observed[filled] >= 4]
+        some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
+        scores = _scores_of_parts(_Model(completion.space, noise), completion.observations.take(some), unbiased)
     k = int(np.ceil((scores.size + 1) * level))
-    return float(scores[k - 1]) if 0 < k <= scores.size else float(stats.norm.ppf(0.5 + level / 2))
+    quantile = np.sort(scores)[k - 1] if 0 < k <= scores.size else stats.norm.ppf(0.5 + level / 2)
+    return float(quantile) * completion.optimism
 
 
-def _scores_of_parts(model: _Model, asked, column, kept, unbiased) -> np.ndarray:
-    """How many deviations the mean over all observed rows is off, told from the kept ones."""
-    n = asked.shape[1]
+def _scores_of_parts(model: _Model, asked, unbiased, rng=0, n_splits=_SPLITS) -> np.ndarray:
+    """How many deviations the mean over all observed rows is off, told from two thirds of them."""
+    column, n, rng = asked.entry_columns, asked.shape[1], as_generator(rng)  # 0: the same thirds every time
     F_sum = np.zeros((n, model.F.shape[1]))
     np.add.at(F_sum, column, model.F[asked.rows])
     c_sum = np.bincount(column, model.center[asked.rows], n)
     truth = np.bincount(column, asked.values.astype(np.float64), n) / asked.n_observed
-    scores = np.empty(n)
-    for s in np.unique(asked.n_observed):
-        alike = np.flatnonzero(asked.n_observed == s)
-        part = asked.take(alike).only(kept[np.isin(column, alike)])
-        mean, deviation = model.means(part, (F_sum[alike], c_sum[alike]), int(s), unbiased)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores[alike] = np.abs(mean - truth[alike]) / deviation
+    scores = np.empty((n_splits, n))
+    for split in range(n_splits):
+        order = np.lexsort((rng.random(column.size), column))
+        place = np.arange(column.size) - asked.indptr[column]
+        kept = np.zeros(column.size, bool)
+        kept[order] = place < (2 * asked.n_observed // 3)[column]
+        for s in np.unique(asked.n_observed):
+            alike = np.flatnonzero(asked.n_observed == s)
+            part = asked.take(alike).only(kept[np.isin(column, alike)])
+            mean, deviation = model.means(part, (F_sum[alike], c_sum[alike]), int(s), unbiased)
+            scores[split, alike] = _in_deviations(mean - truth[alike], deviation)
     return scores[np.isfinite(scores)]
+
+
+def _in_deviations(errors, deviations) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.abs(errors) / deviations
+
+
+def _full_columns_say(completion, unbiased: bool) -> float:
+    """By how much intervals must be wider than hidden parts of columns say; never narrower."""
+    o, noise, rng = completion.observations, _noise(completion), as_generator(0)
+    A = _some_of_the_full(o)
+    m, d = A.shape
+    sizes = o.n_observed[_filled(completion)]
+    sizes = sizes[(sizes >= 4) & (sizes < m)]
+    if d < _FEWEST_FULL or sizes.size == 0 or noise == 0:
+        return 1.0
+    of_wholes, of_parts = [], []
+    for fold in np.array_split(rng.permutation(d), _FOLDS):
+        others = np.delete(A, fold, axis=1)
+        space = fit_column_space(others, rank=max(1, completion.rank), center=completion.space.center is not None)
+        model = _Model(space, noise)
+        for _ in range(_DRAWS):
+            asked = _with_gaps(A[:, fold], rng.choice(sizes, fold.size), rng)
+            mean, deviation = model.means(asked, model.sum_over_rows, m, unbiased)
+            of_wholes.append(_in_deviations(mean - A[:, fold].mean(axis=0), deviation))
+            of_parts.append(_scores_of_parts(model, asked, unbiased, rng, _DRAWS))
+    wholes, parts = (np.quantile(np.concatenate(scores), _LEVELS) for scores in (of_wholes, of_parts))
+    if not (np.isfinite(wholes).all() and (parts > 0).all() and (wholes > 0).all()):
+        return 1.0
+    return max(1.0, float(np.exp(np.mean(np.log(wholes / parts)) * d / (d + _LESSON_CAUTION))))
+
+
+def _some_of_the_full(o) -> np.ndarray:
+    """Full columns, evenly chosen where there are many, and their rows likewise."""
+    full = o.full_columns
+    full = full[np.linspace(0, full.size - 1, min(full.size, _MOST_FULL)).astype(int)]
+    m = o.shape[0]
+    rows = np.linspace(0, m - 1, min(m, _FULL_CELLS // max(1, full.size))).astype(int)
+    if full.size == 0:
+        return np.zeros((m, 0))
+    return np.stack([o.values[o.indptr[j] : o.indptr[j + 1]][rows] for j in full], axis=1).astype(np.float64)
+
+
+def _with_gaps(A, counts, rng) -> Observations:
+    """Of each column as many entries as told, at random rows."""
+    places = rng.random(A.shape).argsort(axis=0)
+    return Observations.from_dense(np.where(places < counts, A, np.nan))

@@ -16,12 +16,13 @@ from .completion import Completion
 from .files._kinds import memory_size
 from .intervals import calibrate
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
-from .means import column_means
+from .means import half_width, means_and_ends
 from .observations import Observations, pointers_of
 
 BLOCK_FORMAT = "colonnade completion in blocks 1"
 _OPEN_BLOCKS = 4
 _ASKED_COLUMNS = 2_000  # of the calibration of intervals
+_ASKED_FULL_CELLS = 20_000_000  # of full columns, on which those of means are calibrated too
 
 
 class StoredCompletion(Completion):
@@ -144,8 +145,9 @@ class StoredCompletion(Completion):
         return np.concatenate(tables).view(np.recarray)
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        asked = self.some_columns(_ASKED_COLUMNS)
-        parts = [column_means(self.block(k), level, unbiased, asked) for k in range(self.n_blocks)]
+        asked = self.some_columns(_ASKED_COLUMNS, n_full=_ASKED_FULL_CELLS // self.shape[0])
+        half = half_width(asked, level, unbiased)
+        parts = [means_and_ends(self.block(k), half, unbiased) for k in range(self.n_blocks)]
         return tuple(np.concatenate(part) for part in zip(*parts))
 
     def _by_blocks(self, columns):
@@ -177,29 +179,35 @@ class StoredCompletion(Completion):
     def _calibration(self):
         return calibrate(self.some_columns(_ASKED_COLUMNS))
 
-    def some_columns(self, count: int) -> Completion:
-        """The completion of some partial columns that intervals can be calibrated on, evenly chosen."""
+    def some_columns(self, count: int, n_full: int = 0) -> Completion:
+        """The completion of some partial columns that intervals can be calibrated on, evenly chosen.
+
+        And of the first full ones, if they are wanted.
+        """
         parts, usable = [], np.cumsum([0] + [block["usable"] for block in self._facts["blocks"]])
         ranks = np.linspace(0, usable[-1] - 1, min(count, usable[-1])).astype(np.int64)
         for k in range(self.n_blocks):
             here = ranks[(ranks >= usable[k]) & (ranks < usable[k + 1])] - usable[k]
-            if here.size:
+            if here.size or n_full:
                 block = self.block(k)
                 counts = block.observations.n_observed
-                columns = np.flatnonzero((counts >= 2) & (counts < self.shape[0]))[here]
+                full = block.observations.full_columns[:n_full]
+                n_full -= full.size
+                columns = np.append(np.flatnonzero((counts >= 2) & (counts < self.shape[0]))[here], full)
                 parts.append((block.observations.take(columns), block.coefficients[:, columns], block.status[columns]))
         return self._joined(parts)
 
     def _joined(self, parts) -> Completion:
         observations, coefficients, status = zip(*parts) if parts else ((), (), ())
         none = np.zeros(0, np.int64)
+        counts = np.concatenate([none, *(o.n_observed for o in observations)])
         joined = Observations(
-            (self.shape[0], sum(o.shape[1] for o in observations)),
-            pointers_of(np.concatenate([none, *(o.n_observed for o in observations)])),
+            (self.shape[0], counts.size),
+            pointers_of(counts),
             np.concatenate([none.astype(np.int32), *(o.rows for o in observations)]),
             np.concatenate([none.astype(self.dtype), *(o.values for o in observations)]),
             None,
-            none,
+            np.flatnonzero(counts == self.shape[0]),
         )
         Z = np.concatenate([np.zeros((self.rank, 0)), *coefficients], axis=1)
         codes = np.concatenate([none.astype(np.int8), *status])
