@@ -158,7 +158,8 @@ class Completion:
         """Low and high ends between which entries at (rows[k], columns[k]), measured anew, lie with this probability.
 
         Observed entries are their own interval. The coverage is calibrated on observed entries of partial columns that
-        were left out, so it holds for entries like those, on average over rows and columns.
+        were left out, so it holds for entries like those, on average over rows and columns. The prediction lies inside,
+        but not in the middle where errors go farther to one side.
         """
         level = as_real("level", level, 0, 1, "()")
         self._refuse_without_intervals()
