@@ -111,6 +111,21 @@ def test_names_go_along():
         co.Observations.from_dense(np.ones((2, 3)), column_names=["a", 7, "c"])
 
 
+def test_dates_are_names(rng):
+    known = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 8))
+    known[6:, 5:] = np.nan
+    hours = pd.date_range("2024-01-01", periods=30, freq="h")
+    completion = co.complete(pd.DataFrame(known, index=hours, columns=list("abcdefgh")))
+    expected = completion.entries([4, 9], 6)
+    for asked in (hours[[4, 9]], list(hours[[4, 9]]), hours[[4, 9]].to_pydatetime(), hours.to_numpy()[[4, 9]]):
+        np.testing.assert_array_equal(completion.entries(asked, "g"), expected)
+    assert completion.entries(hours[9], "g") == completion.entries(hours.to_numpy()[9], "g") == expected[1]
+    with pytest.raises(ValueError, match="none is called '2023-05-01 00:00:00' among '2024-01-01 00:00:00'"):
+        completion.entries(pd.Timestamp("2023-05-01"), "g")
+    with pytest.raises(TypeError, match="all numbers or all names; got '3' beside names"):
+        completion.entries([hours[4], 3], "g")
+
+
 def test_repeated_names_and_empty_frames():
     repeated = pd.DataFrame(np.arange(6.0).reshape(2, 3), columns=["x", "x", "y"])
     np.testing.assert_array_equal(co.complete(repeated).to_dense(), repeated.to_numpy())

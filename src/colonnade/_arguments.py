@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from datetime import date
 
 import numpy as np
 
@@ -154,8 +155,13 @@ def as_indices(name: str, value, length: int) -> np.ndarray:
 
 
 def as_places(name: str, value, names, length: int) -> np.ndarray:
-    """`as_indices`, or where the names given as `value` stand among `names`, which may be None."""
+    """`as_indices`, or where the names given as `value` stand among `names`, which may be None.
+
+    Dates go by their text, as the labels of data frames do.
+    """
     given = np.asarray(value, dtype=object if isinstance(value, (list, tuple)) else None)
+    if given.dtype.kind in "OM":
+        given = np.vectorize(_dates_as_text, otypes=[object])(given)
     text = [isinstance(one, str) for one in given.flat] if given.dtype.kind in "OU" else [False]
     if not any(text):
         return as_indices(name, value, length)
@@ -175,6 +181,11 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
             called = f"{found:,} are called" if found else "none is called"
             raise ValueError(f"{name} must be numbers or names that one has alone; {called} {shown(one)} among {there}")
     return np.array([places[str(one)][0] for one in given.flat], np.int64).reshape(given.shape)
+
+
+def _dates_as_text(one):
+    one = one.astype("datetime64[us]").item() if isinstance(one, np.datetime64) else one
+    return str(one) if isinstance(one, date) else one
 
 
 def _element(name: str, at) -> str:
