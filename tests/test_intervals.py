@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import colonnade as co
+from colonnade.by_value import ONE, SYMMETRIC
 from colonnade.intervals import _Quantiles, deviations
 
 from problems import hide, low_rank
@@ -133,6 +134,38 @@ def test_errors_to_one_side_have_intervals_to_that_side(rng):
     assert np.mean(predicted - ends[0][0]) > 2 * np.mean(ends[0][1] - predicted), "towards what is likeliest"
     assert np.mean(predicted - ends[1][0]) < np.mean(ends[1][1] - predicted), "farther where errors go farther"
     assert (ends[1][0] <= ends[0][0]).all() and (ends[0][1] <= ends[1][1]).all()
+
+
+@pytest.mark.parametrize("kind", ["waiting", "rare"])
+def test_low_levels_hold_where_errors_go_to_one_side(kind):
+    """Where the likeliest error is far from 0, half of all errors lie between: they must not be held at any level."""
+    found = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        if kind == "waiting":
+            M = 1 + rng.standard_normal((100, 1)) + 3 * rng.exponential(size=(100, 260))
+        else:
+            logit = 3 - rng.standard_normal((100, 1)) - rng.standard_normal(260)
+            M = (rng.random((100, 260)) < 1 / (1 + np.exp(logit))).astype(float)
+        known, seen = hide(rng, M, 60, 20)
+        completion = co.complete(known)
+        i, j = np.nonzero(~seen)
+        ends = [completion.interval(i, j, level) for level in (0.1, 0.3, 0.5, 0.9)]
+        found.append([np.mean((low <= M[i, j]) & (M[i, j] <= high)) for low, high in ends])
+        assert all((high - low).min() > 0 for low, high in ends)
+    low, *rest = np.mean(found, axis=0) - (0.1, 0.3, 0.5, 0.9)
+    assert np.abs(rest).max() < 0.03 and -0.03 < low < 0.06  # many errors of 0/1 data are nearly equal
+
+
+def test_equal_errors_of_gaussian_data_are_not_told_apart():
+    """Neither rows nor values nor sides, unless by chance: what is not there must not make intervals differ."""
+    told = []
+    for seed in range(10):
+        _, known, _ = noisy(np.random.default_rng(seed), 0.5)
+        calibration = co.complete(known)._calibration
+        told += [calibration.shape is not SYMMETRIC, calibration.value_factors is not ONE]
+        told.append(np.ptp(calibration.row_factors) > 0)
+    assert np.mean(told) < 0.2
 
 
 def test_the_deviation_is_that_of_the_posterior(rng):

@@ -7,7 +7,8 @@ import pytest
 
 import colonnade as co
 from colonnade import Status
-from colonnade.learn import _are_alike, _with_offset, learn
+from colonnade.column_space import with_offset
+from colonnade.learn import _are_alike, learn
 from colonnade.leaving_out import Model, column_losses, is_no_chance, leave_one_out, leave_out
 from colonnade.losses import Asked, best_noise, with_midpoints
 
@@ -68,7 +69,7 @@ def test_an_offset_judged_beside_the_space_is_as_one_within_it(rng):
         noise = entry_variance * np.array([1e-3, 0.1, 10.0])
         for share in (0.01, 1):
             plain, beside = left_out(space, some, noise, [Model(None, (0.0, share * entry_variance))])
-            for found, within in ((plain, space), (beside, _with_offset(space, share))):
+            for found, within in ((plain, space), (beside, with_offset(space, share))):
                 for got, expected in zip(found, leave_one_out(within, some, noise)):
                     np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
 
@@ -85,9 +86,9 @@ def test_row_means_judged_as_a_direction_make_the_space_about_zero(rng, drawn):
     assert _are_alike([about_means, about_zero])
     noise = np.array([1e-3, 0.1, 10.0])
     c = about_means.center
-    _, _, beside, with_offset = left_out(about_means, some, noise, [Model(c, (0.0, 2.0)), Model(None, (0.0, 2.0), c)])
+    _, _, beside, and_offset = left_out(about_means, some, noise, [Model(c, (0.0, 2.0)), Model(None, (0.0, 2.0), c)])
     share = 2.0 / (about_zero.variances.sum() / 150)
-    for found, space in ((beside, about_zero), (with_offset, _with_offset(about_zero, share))):
+    for found, space in ((beside, about_zero), (and_offset, with_offset(about_zero, share))):
         for got, expected in zip(found, leave_one_out(space, some, noise)):
             np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
 

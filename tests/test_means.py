@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.means import _Model
+from colonnade.column_space import with_offset
+from colonnade.means import _inverse, _Model, _offset_of, _surely_larger
 
 from problems import hide, low_rank
 
@@ -64,12 +65,12 @@ def test_unbiased_whatever_the_column_is(rng, s):
     assert abs(biased.mean() - x.mean()) > 1e-3 * abs(x).max()
 
 
-def spectra(rng, m=300, n=260):
+def spectra(rng, m=300, n=300):
     """Smooth columns, so that what the full ones do not explain is common to many neighbouring rows."""
     distance = np.abs(np.arange(m)[:, None] - np.arange(m)) / 60
     K = (1 + distance) * np.exp(-distance) + 1e-10 * np.eye(m)
     M = np.linalg.cholesky(K) @ rng.standard_normal((m, n))
-    return M, *hide(rng, M, 60, 10)
+    return M, *hide(rng, M, 100, 10)
 
 
 @pytest.mark.parametrize("make", [noisy, answers, spectra])
@@ -91,6 +92,45 @@ def test_coverage_is_what_it_says(make):
     assert max(map(abs, off.values())) < 0.03, off
     for found in errors.values():
         assert np.mean(found) < 0.95 * np.mean(plain), "better than the average of what was seen"
+
+
+def test_only_what_is_surely_larger_widens(rng):
+    others = [np.abs(rng.standard_normal(200)) for _ in range(10)]
+    assert _surely_larger([1.5 * scores for scores in others], others) == pytest.approx(1.5, rel=1e-9)
+    assert _surely_larger([0.5 * scores for scores in others], others) == 1
+    assert 1.2 < _surely_larger([1.5 * np.abs(rng.standard_normal(200)) for _ in range(10)], others) < 1.6
+    by_chance = [[1.02 * np.abs(rng.standard_normal(4)) for _ in range(10)] for _ in range(20)]
+    few = [scores[:4] for scores in others]
+    assert sum(_surely_larger(scores, few) > 1.1 for scores in by_chance) < 10
+    assert _surely_larger([np.zeros(5)] * 10, others) == _surely_larger(others, [np.zeros(5)] * 10) == 1
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_the_offset_of_a_prior_is_found_beside_the_full_columns(rng, center):
+    A = rng.standard_normal((80, 3)) @ rng.standard_normal((3, 30)) + 0.1 * rng.standard_normal((80, 30)) + 2
+    space = co.fit_column_space(A, center=center)
+    for share in (0.0, 0.01, 1.0):
+        assert _offset_of(with_offset(space, share), np.arange(80), A) == pytest.approx(share, abs=1e-12)
+
+
+def test_intervals_of_a_higher_level_hold_those_of_a_lower_one(rng):
+    """Even if there are too few scores for the higher one."""
+    _, known, seen = noisy(rng, n=41)
+    completion = co.complete(known)
+    widths = [np.ptp(completion.column_means(level)[1:], axis=0)[~seen.all(axis=0)] for level in (0.5, 0.7, 0.79, 0.9)]
+    assert (np.diff(widths, axis=0) >= 0).all() and (widths[0] > 0).all()
+
+
+@pytest.mark.parametrize("s", [3, 4, 5, 20])
+def test_few_and_many_entries_are_solved_alike(rng, s):
+    """By the definition, of fewer entries than directions and of more."""
+    B, t = rng.standard_normal((2, s, 4)), rng.uniform(0.1, 2, (2, s))
+    times_inverse, diagonal = _inverse(B, t)
+    v = rng.standard_normal((2, s))
+    for k in range(2):
+        K = B[k] @ B[k].T + np.diag(t[k])
+        np.testing.assert_allclose(K @ times_inverse(v)[k], v[k], atol=1e-12)
+        np.testing.assert_allclose(diagonal[k], np.diag(np.linalg.inv(K)), rtol=1e-10)
 
 
 def test_full_columns_are_certain_and_bounds_hold(rng):

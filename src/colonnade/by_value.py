@@ -18,6 +18,7 @@ import numpy as np
 _BINS = 20  # at most
 _BIN_ENTRIES = 100  # at least
 _CAUTION = 20.0  # imaginary entries of average error about 0 with which those of a bin are diluted
+_SAME = 1e-9  # of the spread of predicted values: what differs by less is the same
 _WILD = 0.01  # of the errors of a bin, at either end, do not count in full
 _MIDDLE = np.linspace(0.1, 0.9, 41)  # shares of the errors of a bin that may be below the likeliest one
 
@@ -33,34 +34,35 @@ class Curve(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Where intervals lie whose half-widths h are known: from likeliest - (2 - above) h to likeliest + above h.
+    """Where intervals lie whose half-widths h are known: from q - l h to q + u h, relative to the predictions.
 
-    That is relative to the predictions, and they are stretched to hold these too. Shape (k,) each.
+    With l + u = 2 their width is 2 h. Those that would leave out the prediction are moved until they end there. Shape
+    (k,) each.
     """
 
-    likeliest: np.ndarray
-    above: np.ndarray
+    q: np.ndarray
+    u: np.ndarray
+
+    def ends(self, half) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self.q - (2 - self.u) * half, self.q + self.u * half
+        return np.clip(low, -2 * half, 0.0), np.clip(high, 0.0, 2 * half)
 
     def sizes(self, errors) -> np.ndarray:
         """The half-widths of the intervals that just hold these errors."""
-        beyond = errors - self.likeliest
-        on_the_way = (np.minimum(self.likeliest, 0) <= errors) & (errors <= np.maximum(self.likeliest, 0))
-        return np.where(on_the_way, 0.0, np.where(beyond > 0, beyond / self.above, -beyond / (2 - self.above)))
-
-    def ends(self, half) -> tuple[np.ndarray, np.ndarray]:
-        """None of the first is positive, none of the second negative."""
-        low, high = self.likeliest - (2 - self.above) * half, self.likeliest + self.above * half
-        return np.minimum(low, 0.0), np.maximum(high, 0.0)
+        beyond = errors - self.q
+        between = (np.minimum(self.q, 0) <= errors) & (errors <= np.maximum(self.q, 0))
+        unmoved = np.where(between, 0.0, np.where(beyond > 0, beyond / self.u, -beyond / (2 - self.u)))
+        return np.maximum(unmoved, np.abs(errors) / 2)
 
 
 class Shape(NamedTuple):
     """The sides at any predicted value."""
 
-    likeliest: Curve
-    above: Curve
+    q: Curve
+    u: Curve
 
     def at(self, predicted) -> Sides:
-        return Sides(self.likeliest.at(predicted), self.above.at(predicted))
+        return Sides(self.q.at(predicted), self.u.at(predicted))
 
 
 ONE = Curve(np.zeros(1), np.ones(1))
@@ -78,30 +80,34 @@ def deviation_factors(predicted, squares) -> Curve:
 
 
 def shape_of(predicted, errors) -> Shape:
+    """The likeliest one; symmetric if there are too few errors."""
     places, bins = _bins(predicted)
     if not bins:
         return SYMMETRIC
-    likeliest, above = np.transpose([_two_sides(np.sort(errors[entries])) for entries in bins])
-    return Shape(Curve(places, likeliest), Curve(places, above))
+    q, u = np.transpose([_sides_of(np.sort(errors[entries])) for entries in bins])
+    return Shape(Curve(places, q), Curve(places, u))
 
 
 def _bins(predicted) -> tuple[np.ndarray, list[np.ndarray]]:
     """The mean predicted value and the entries of each bin, about equally many; none if there are too few."""
-    n_bins = min(_BINS, predicted.size // _BIN_ENTRIES)
+    n = predicted.size
+    n_bins = min(_BINS, n // _BIN_ENTRIES)
     if n_bins == 0:
         return np.zeros(0), []
-    size = float(np.abs(predicted).max()) or 1.0
-    coarse = np.round(predicted / size, 9)  # what differs by rounding is the same value, and in the same bin
-    edges = np.unique(np.quantile(coarse, np.arange(1, n_bins) / n_bins, method="higher"))
-    of = np.searchsorted(edges, coarse, side="right")
-    order = np.argsort(of, kind="stable")
-    bins = np.split(order, np.searchsorted(of[order], np.arange(1, edges.size + 1)))
-    bins = [entries for entries in bins if entries.size]
-    return np.array([coarse[entries].mean() * size for entries in bins]), bins
+    size, spread = float(np.abs(predicted).max()), float(np.ptp(np.quantile(predicted, [0.1, 0.9])))
+    grain = max(_SAME * spread, 64 * np.finfo(np.float64).eps * size) or 1.0
+    coarse = np.round(predicted / grain)  # what differs by rounding is the same value, and in the same bin
+    order = np.argsort(coarse, kind="stable")
+    starts = [0]
+    for edge in np.searchsorted(coarse[order], coarse[order][np.arange(1, n_bins) * n // n_bins]):
+        if starts[-1] + _BIN_ENTRIES <= edge <= n - _BIN_ENTRIES:
+            starts.append(int(edge))
+    bins = np.split(order, starts[1:])
+    return np.array([coarse[entries].mean() * grain for entries in bins]), bins
 
 
-def _two_sides(errors) -> tuple[float, float]:
-    """The likeliest of rising errors, and how far intervals of half-width 1 go above it."""
+def _sides_of(errors) -> tuple[float, float]:
+    """q and u of rising errors, with l + u = 2."""
     n, wild = errors.size, int(errors.size * _WILD)
     errors = np.clip(errors, errors[wild], errors[n - 1 - wild])
     unit = float(np.abs(errors).max()) or 1.0

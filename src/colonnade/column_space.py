@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -99,6 +99,29 @@ def fit_about_means(observations: Observations, about_zero: ColumnSpace) -> Colu
     with np.errstate(over="ignore"):
         variances = values[: d - 1] ** 2 / population
     return ColumnSpace(basis, values[: d - 1], center, variances, np.nan)
+
+
+def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
+    """The space whose prior also lets all entries of a column move together, by `share` of an entry's variance."""
+    if share == 0:
+        return space
+    m, r = space.basis.shape
+    U = space.basis.astype(np.float64)
+    ones = np.ones(m)
+    inside = U.T @ ones
+    outside = ones - U @ inside
+    outside -= U @ (U.T @ outside)
+    length = np.linalg.norm(outside)
+    root = np.sqrt(share * space.variances.sum() / m)
+    # F = [U sqrt(v), root 1] = [U, outside / length] core
+    core = np.zeros((r + 1, r + 1))
+    core[:r, :r], core[:r, r], core[r, r] = np.diag(np.sqrt(space.variances)), root * inside, root * length
+    if length <= 1e-8 * np.sqrt(m):  # an offset is in the space already
+        core = core[:r]
+    W, values, _ = np.linalg.svd(core, full_matrices=False)
+    wide = U if core.shape[0] == r else np.column_stack([U, outside / length])
+    basis = (wide @ W).astype(space.basis.dtype)
+    return replace(space, basis=np.ascontiguousarray(basis), singular_values=values, variances=values**2)
 
 
 def is_tall(m: int, d: int) -> bool:

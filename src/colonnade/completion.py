@@ -14,6 +14,7 @@ from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate, deviations
 from .learn import Lesson, learn, penalty_of
+from .means import mean_errors, means_and_ends
 from .observations import Observations, as_observations
 from .provenance import run_facts
 from .refine import refine_lesson
@@ -195,9 +196,19 @@ class Completion:
         return means
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        from .means import half_width, means_and_ends
+        return means_and_ends(self, self._mean_errors(unbiased).half_width(level), unbiased)
 
-        return means_and_ends(self, half_width(self, level, unbiased), unbiased)
+    def _mean_errors(self, unbiased: bool):
+        if unbiased not in self._found_mean_errors:
+            self._found_mean_errors[unbiased] = mean_errors(self._asked_for_means(), unbiased)
+        return self._found_mean_errors[unbiased]
+
+    @cached_property
+    def _found_mean_errors(self) -> dict:
+        return {}
+
+    def _asked_for_means(self) -> Completion:
+        return self
 
     @property
     def has_variances(self) -> bool:

@@ -8,10 +8,10 @@ times factors where some rows are worse explained than others, or large values w
 model is quite true, so the widths are those that hold the wanted share of observed entries of partial columns that were
 left out (split conformal), each counted for its share of the entries of its column that are unseen: the coverage rests
 on their errors, not on the model. How much wider intervals are where less is known (see `contours`), which factors, and
-whether errors go farther to one side at some values (see `by_value`), is chosen on these entries too: at no level wider
-than intervals of constant width, and besides as narrow as can be. Where far less is known than of any of these, as in
-columns without an entry, only the model can tell how much less: half-widths then are at least in proportion to the
-deviation.
+whether errors go farther to one side at some values (see `by_value`), is chosen on these entries too: at no usual level
+wider than intervals of constant width, and besides as narrow as can be. Where far less is known than of any of these,
+as in columns without an entry, only the model can tell how much less: half-widths then are at least in proportion to
+the deviation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from scipy import linalg, stats
 
 from ._threads import one_blas_thread
-from .by_value import ONE, SYMMETRIC, Curve, Shape, Sides, deviation_factors, shape_of
+from .by_value import ONE, SYMMETRIC, Curve, Shape, deviation_factors, shape_of
 from .contours import FAR, half_widths, log_thresholds
 from .leaving_out import least_noise, leave_one_out
 from .solve import Status
@@ -39,7 +39,7 @@ _TRIED = 2.0  # times the largest deviation of the entries left out: beyond, onl
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
 _LEAST = 1e-300  # width that has a logarithm
 _EQUAL = 0.005  # by which logarithms of widths may differ by chance, at each level
-_ENOUGH = 200  # errors from which spread and factors are chosen
+_ENOUGH = 200  # errors from which spread, factors and shape are chosen
 
 
 class _Quantiles(NamedTuple):
@@ -101,9 +101,7 @@ class Calibration:
         They are 0 where there is no deviation, and infinite if too few entries were left out for this level. `untried`
         are entries of columns of which none could be left out.
         """
-        half = self._half_widths(rows, predicted, deviations, level, untried)
-        low, high = self.shape.at(predicted).ends(half)
-        return np.where(half == 0, 0.0, low), np.where(half == 0, 0.0, high)
+        return self.shape.at(predicted).ends(self._half_widths(rows, predicted, deviations, level, untried))
 
     def _half_widths(self, rows, predicted, deviations, level: float, untried) -> np.ndarray:
         own = deviations * self.row_factors[rows] * self.value_factors.at(predicted)
@@ -157,13 +155,12 @@ def calibrate(completion) -> Calibration:
     some = np.linspace(0, best.sizes.size - 1, min(best.sizes.size, _JUDGED_ENTRIES)).astype(int)
     weights = entries.weights[some]
     quantiles = _Quantiles.of(best.sizes[some], weights)
-    constant = np.log([max(2 * quantiles.at(level), _LEAST) for level in _LEVELS])
+    constant = np.log([max(quantiles.at(level), _LEAST) for level in _LEVELS])
     spread, least = _CONSTANT * size, np.inf
     for by in product((False, True), repeat=3):
         setting = _setting(entries, m, *by)
-        sizes, own, sides = setting.sizes[some], setting.deviations[some], setting.shape.at(entries.predicted[some])
         for tried in _size(setting.sizes, setting.deviations) * _SPREADS:
-            widths = _log_widths(sizes, own, weights, sides, tried)
+            widths = _log_widths(setting.sizes[some], setting.deviations[some], weights, tried)
             dearer = widths.sum() + sum(by) * _EQUAL * len(_LEVELS)  # lest chance alone makes them narrower
             if (widths <= constant + _EQUAL).all() and dearer < least:
                 best, spread, least = setting, tried, dearer
@@ -204,13 +201,10 @@ def _size(errors, deviations) -> float:
     return float(np.quantile(ratios, _ONE_DEVIATION)) if ratios.size else 1.0
 
 
-def _log_widths(sizes, deviations, weights, sides: Sides, spread: float) -> np.ndarray:
-    """Of the intervals of the entries left out the logarithm of the mean width, at every level that counts."""
+def _log_widths(sizes, deviations, weights, spread: float) -> np.ndarray:
+    """Of the intervals of the entries left out the logarithm of the mean half-width, at every level that counts."""
     thresholds = _Quantiles.of(log_thresholds(sizes, spread * deviations), weights)
-    widths = []
-    for level in _LEVELS:
-        low, high = sides.ends(half_widths(thresholds.at(level), spread * deviations))
-        widths.append(np.average(high - low, weights=weights))
+    widths = [np.average(half_widths(thresholds.at(x), spread * deviations), weights=weights) for x in _LEVELS]
     return np.log(np.maximum(widths, _LEAST))
 
 

@@ -17,7 +17,7 @@ from ._arguments import as_choice, as_count, as_generator, as_real
 from ._threads import one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .completion import Completion
-from .means import hidden_parts_say, means_and_ends
+from .means import mean_errors, means_and_ends
 from .observations import Observations, as_observations
 from .solve import solve_columns
 
@@ -170,7 +170,8 @@ def _completion(observations: Observations, prior: ColumnSpace, caution: float) 
 
 def _means(completion: Completion, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray]:
     """Means of the columns and half the widths of their intervals, shape (n,) each."""
-    mean, low, high = means_and_ends(completion, hidden_parts_say(completion, level, unbiased), unbiased)
+    errors = mean_errors(completion, unbiased, hide_full=False)
+    mean, low, high = means_and_ends(completion, errors.half_width(level), unbiased)
     return mean, (high - low) / 2
 
 

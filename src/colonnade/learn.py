@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from ._arguments import as_generator, is_auto
-from .column_space import ColumnSpace, fit_about_means, fit_column_space
+from .column_space import ColumnSpace, fit_about_means, fit_column_space, with_offset
 from .leaving_out import Model, is_no_chance, leave_one_out
 from .losses import Asked, best_noise, limited, losses_with_midpoints, with_midpoints
 from .observations import Observations
@@ -234,7 +234,7 @@ def _choose(space_with: Callable, asked: Asked, rank, center, shrinkage) -> Less
         candidates = sorted(whole + shorter, key=lambda c: c.error)
     best = _best_of(candidates)
     is_whole = any(best is c for c in whole)
-    best = replace(best, space=_with_offset(best.space, best.offset))
+    best = replace(best, space=with_offset(best.space, best.offset))
     if rank == "auto" and shrinkage != 0:
         shorter = _shorter(best, asked, shrinkage)
         found = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
@@ -324,29 +324,6 @@ def _judge(spaces: list[ColumnSpace], asked: Asked, shrinkage, offsets, least_no
 
 def _judge_one(space: ColumnSpace, asked: Asked, shrinkage, least_noise=0.0) -> _Candidate:
     return _judge([space], asked, shrinkage, [0.0], least_noise)[0]
-
-
-def _with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
-    """The space whose prior also lets all entries of a column move together, by `share` of an entry's variance."""
-    if share == 0:
-        return space
-    m, r = space.basis.shape
-    U = space.basis.astype(np.float64)
-    ones = np.ones(m)
-    inside = U.T @ ones
-    outside = ones - U @ inside
-    outside -= U @ (U.T @ outside)
-    length = np.linalg.norm(outside)
-    root = np.sqrt(share * space.variances.sum() / m)
-    # F = [U sqrt(v), root 1] = [U, outside / length] core
-    core = np.zeros((r + 1, r + 1))
-    core[:r, :r], core[:r, r], core[r, r] = np.diag(np.sqrt(space.variances)), root * inside, root * length
-    if length <= 1e-8 * np.sqrt(m):  # an offset is in the space already
-        core = core[:r]
-    W, values, _ = np.linalg.svd(core, full_matrices=False)
-    wide = U if core.shape[0] == r else np.column_stack([U, outside / length])
-    basis = (wide @ W).astype(space.basis.dtype)
-    return replace(space, basis=np.ascontiguousarray(basis), singular_values=values, variances=values**2)
 
 
 def _truncated(space: ColumnSpace, rank: int) -> ColumnSpace:

@@ -19,24 +19,27 @@ hiding a third of these entries showed, the intervals of all columns are wider b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import stats
 
 from ._arguments import as_generator
 from ._threads import one_blas_thread
-from .column_space import fit_column_space
+from .column_space import fit_column_space, with_offset
 from .observations import Observations
 from .solve import Status
 
 _BLOCK_CELLS = 4_000_000
 _ASKED_COLUMNS = 1_000
+_FEWEST_ENTRIES = 4  # of a column of which a third is hidden
 _SPLITS = 4  # random thirds of each asked column
-_FEWEST_FULL, _MOST_FULL = 10, 200  # full columns that are hidden in turn
+_FEWEST_FULL, MOST_FULL = 10, 200  # full columns that are hidden in turn
 _FULL_CELLS = 1_000_000  # of these columns, in fewer rows if need be
-_FOLDS = 5
-_DRAWS = 2  # of rows of each of them
-_LESSON_CAUTION = 20.0  # full columns that are believed by half
-_LEVELS = 0.5, 0.8, 0.9, 0.95  # at which the distances of full columns are compared
+_MOST_ENTRIES = 100  # that are left of each
+_FOLDS = 10
+_DRAWS = 3  # of entries of each
+_LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of hidden parts are compared
 
 
 def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,7 +66,7 @@ def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.
 def _filled(completion) -> np.ndarray:
     """The partial columns that are filled."""
     partial = completion.observations.partial_columns
-    return partial[[Status(code).is_filled for code in completion.status[partial]]] if partial.size else partial
+    return partial[np.isin(completion.status[partial], [code for code in Status if code.is_filled])]
 
 
 def _noise(completion) -> float:
@@ -91,7 +94,7 @@ class _Model:
         with one_blas_thread():
             for s in np.unique(o.n_observed):
                 alike = np.flatnonzero(o.n_observed == s)
-                step = max(1, _BLOCK_CELLS // max(1, int(s * max(s, self.F.shape[1]))))
+                step = max(1, _BLOCK_CELLS // max(1, int(s * self.F.shape[1])))
                 for lo in range(0, alike.size, step):
                     which = alike[lo : lo + step]
                     F_sum = total if total.ndim == 1 else total[which]
@@ -104,39 +107,73 @@ class _Model:
         x = o.values[at].astype(np.float64) - self.center[o.rows[at]]
         t = self.noise * (np.ones(at.shape) if o.weights is None else 1 / o.weights[at].astype(np.float64))
         B = self.F[o.rows[at]]
-        K = np.matmul(B, B.transpose(0, 2, 1)) + t[:, :, None] * np.eye(s)
-        inverse = np.linalg.inv(K)
+        times_inverse, diagonal = _inverse(B, t)
         k = (np.matmul(B, F_sum) if F_sum.ndim == 1 else np.einsum("csr,cr->cs", B, F_sum)) + t
-        w = np.einsum("cij,cj->ci", inverse, k)
+        w = times_inverse(k)
         if unbiased and s:
-            diagonal = np.einsum("cii->ci", inverse)
-            w = w + np.einsum("cij,cj->ci", inverse, (m - s + 1 - w) / diagonal / s)
+            w = w + times_inverse((m - s + 1 - w) / diagonal / s)
         own = (F_sum**2).sum(axis=-1) + m * self.noise
-        variance = np.einsum("ci,cij,cj->c", w, K, w) - 2 * (w * k).sum(axis=1) + own
+        of_sum = (np.einsum("csr,cs->cr", B, w) ** 2).sum(axis=1) + (t * w**2).sum(axis=1)
+        variance = of_sum - 2 * (w * k).sum(axis=1) + own
         return ((w * x).sum(axis=1) + c_sum) / m, np.sqrt(np.maximum(variance, 0)) / m
 
 
-def half_width(completion, level: float, unbiased: bool) -> float:
-    """In deviations, as the columns of a completion tell."""
-    return hidden_parts_say(completion, level, unbiased) * _full_columns_say(completion, unbiased)
+def _inverse(B, t):
+    """Of K = B B' + diag(t) for each of c columns: a function that multiplies (c, s) by it, and its diagonal."""
+    c, s, r = B.shape
+    if s <= r:
+        inverse = np.linalg.inv(np.matmul(B, B.transpose(0, 2, 1)) + t[:, :, None] * np.eye(s))
+        return lambda v: np.einsum("cij,cj->ci", inverse, v), np.einsum("cii->ci", inverse)
+    root = np.sqrt(t)
+    stacked = np.concatenate([B / root[:, :, None], np.broadcast_to(np.eye(r), (c, r, r))], axis=1)
+    Q = np.linalg.qr(stacked)[0][:, :s]  # then K^-1 = root^-1 (1 - Q Q') root^-1, without K
+
+    def times_inverse(v):
+        scaled = v / root
+        return (scaled - np.einsum("csr,cr->cs", Q, np.einsum("csr,cs->cr", Q, scaled))) / root
+
+    return times_inverse, (1 - np.einsum("csr,csr->cs", Q, Q)) / t
 
 
-def hidden_parts_say(completion, level: float, unbiased: bool) -> float:
-    """The half-width without the lesson of the full columns: a conformal quantile over some partial ones."""
-    scores = np.zeros(0)
+@dataclass(frozen=True)
+class MeanErrors:
+    """How far means are off, in deviations.
+
+    Attributes
+    ----------
+    scores : array of shape (k,)
+        Of hidden parts of columns, rising.
+    factor : float
+        By which all means are farther off than these.
+    """
+
+    scores: np.ndarray
+    factor: float
+
+    def half_width(self, level: float) -> float:
+        """The conformal quantile; where there are too few scores, the Gaussian one if it is not less than all."""
+        k = int(np.ceil((self.scores.size + 1) * level))
+        if 0 < k <= self.scores.size:
+            return float(self.scores[k - 1]) * self.factor
+        return max(float(stats.norm.ppf(0.5 + level / 2)), float(self.scores.max(initial=0))) * self.factor
+
+
+def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanErrors:
+    """What the columns of a completion tell of the errors of means; full ones too unless `hide_full` is False."""
     noise, filled = _noise(completion), _filled(completion)
-    if noise > 0:
-        able = filled[completion.n_observed[filled] >= 4]
-        some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
-        scores = _scores_of_parts(_Model(completion.space, noise), completion.observations.take(some), unbiased)
-    k = int(np.ceil((scores.size + 1) * level))
-    quantile = np.sort(scores)[k - 1] if 0 < k <= scores.size else stats.norm.ppf(0.5 + level / 2)
-    return float(quantile) * completion.optimism
+    able = filled[completion.n_observed[filled] >= _FEWEST_ENTRIES]
+    if noise == 0 or able.size == 0:
+        return MeanErrors(np.zeros(0), completion.optimism)
+    some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
+    asked = completion.observations.take(some)
+    scores = _scores_of_parts(_Model(completion.space, noise), asked, unbiased, as_generator(0), _SPLITS)
+    factor = _factor_of_full(completion, noise, asked.n_observed, unbiased) if hide_full else 1.0
+    return MeanErrors(np.sort(scores), completion.optimism * factor)
 
 
-def _scores_of_parts(model: _Model, asked, unbiased, rng=0, n_splits=_SPLITS) -> np.ndarray:
+def _scores_of_parts(model: _Model, asked, unbiased: bool, rng, n_splits: int) -> np.ndarray:
     """How many deviations the mean over all observed rows is off, told from two thirds of them."""
-    column, n, rng = asked.entry_columns, asked.shape[1], as_generator(rng)  # 0: the same thirds every time
+    column, n = asked.entry_columns, asked.shape[1]
     F_sum = np.zeros((n, model.F.shape[1]))
     np.add.at(F_sum, column, model.F[asked.rows])
     c_sum = np.bincount(column, model.center[asked.rows], n)
@@ -160,43 +197,65 @@ def _in_deviations(errors, deviations) -> np.ndarray:
         return np.abs(errors) / deviations
 
 
-def _full_columns_say(completion, unbiased: bool) -> float:
-    """By how much intervals must be wider than hidden parts of columns say; never narrower."""
-    o, noise, rng = completion.observations, _noise(completion), as_generator(0)
-    A = _some_of_the_full(o)
-    m, d = A.shape
-    sizes = o.n_observed[_filled(completion)]
-    sizes = sizes[(sizes >= 4) & (sizes < m)]
-    if d < _FEWEST_FULL or sizes.size == 0 or noise == 0:
+def _factor_of_full(completion, noise: float, sizes, unbiased: bool) -> float:
+    """By how much farther means are off than hidden parts of columns tell; never less than 1.
+
+    `sizes` are numbers of entries that columns have.
+    """
+    rows, A = _some_of_the_full(completion.observations)
+    (m, d), rng = A.shape, as_generator(0)
+    sizes = np.minimum(sizes, min(_MOST_ENTRIES, m - 1))
+    if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
         return 1.0
+    center, offset = completion.space.center is not None, _offset_of(completion.space, rows, A)
     of_wholes, of_parts = [], []
-    for fold in np.array_split(rng.permutation(d), _FOLDS):
-        others = np.delete(A, fold, axis=1)
-        space = fit_column_space(others, rank=max(1, completion.rank), center=completion.space.center is not None)
-        model = _Model(space, noise)
-        for _ in range(_DRAWS):
-            asked = _with_gaps(A[:, fold], rng.choice(sizes, fold.size), rng)
+    with one_blas_thread():
+        for fold in np.array_split(rng.permutation(d), _FOLDS):
+            space = fit_column_space(np.delete(A, fold, axis=1), rank=max(1, completion.rank), center=center)
+            model = _Model(with_offset(space, offset), noise)
+            asked = _some_entries(np.tile(A[:, fold], _DRAWS), rng.choice(sizes, _DRAWS * fold.size), rng)
             mean, deviation = model.means(asked, model.sum_over_rows, m, unbiased)
-            of_wholes.append(_in_deviations(mean - A[:, fold].mean(axis=0), deviation))
-            of_parts.append(_scores_of_parts(model, asked, unbiased, rng, _DRAWS))
-    wholes, parts = (np.quantile(np.concatenate(scores), _LEVELS) for scores in (of_wholes, of_parts))
-    if not (np.isfinite(wholes).all() and (parts > 0).all() and (wholes > 0).all()):
+            of_wholes.append(_in_deviations(mean - np.tile(A[:, fold].mean(axis=0), _DRAWS), deviation))
+            of_parts.append(_scores_of_parts(model, asked, unbiased, rng, _SPLITS))
+    return _surely_larger(of_wholes, of_parts)
+
+
+def _surely_larger(some: list, others: list) -> float:
+    """By how much some scores are larger than others, less half a standard error, which the folds tell; at least 1."""
+
+    def log_ratio(folds):
+        quantiles = [np.quantile(np.concatenate([scores[k] for k in folds]), _LEVELS) for scores in (some, others)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.mean(np.log(quantiles[0] / quantiles[1])))
+
+    folds = range(len(some))
+    ratio, without = log_ratio(folds), np.array([log_ratio([k for k in folds if k != left]) for left in folds])
+    if not (np.isfinite(ratio) and np.isfinite(without).all()):
         return 1.0
-    return max(1.0, float(np.exp(np.mean(np.log(wholes / parts)) * d / (d + _LESSON_CAUTION))))
+    error = np.sqrt((without.size - 1) * np.mean((without - without.mean()) ** 2))  # by the jackknife
+    return max(1.0, float(np.exp(ratio - error / 2)))
 
 
-def _some_of_the_full(o) -> np.ndarray:
-    """Full columns, evenly chosen where there are many, and their rows likewise."""
-    full = o.full_columns
-    full = full[np.linspace(0, full.size - 1, min(full.size, _MOST_FULL)).astype(int)]
-    m = o.shape[0]
+def _some_of_the_full(o) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows of some full columns, evenly chosen, and which rows."""
+    m, full = o.shape[0], o.full_columns
+    full = full[np.linspace(0, full.size - 1, min(full.size, MOST_FULL)).astype(int)]
     rows = np.linspace(0, m - 1, min(m, _FULL_CELLS // max(1, full.size))).astype(int)
-    if full.size == 0:
-        return np.zeros((m, 0))
-    return np.stack([o.values[o.indptr[j] : o.indptr[j + 1]][rows] for j in full], axis=1).astype(np.float64)
+    A = np.empty((rows.size, full.size))
+    for k, j in enumerate(full):
+        A[:, k] = o.values[o.indptr[j] : o.indptr[j + 1]][rows]
+    return rows, A
 
 
-def _with_gaps(A, counts, rng) -> Observations:
+def _offset_of(space, rows, A) -> float:
+    """How much more than in the full columns the entries of a column may move together, as `with_offset` has it."""
+    center = 0.0 if space.center is None else A.mean(axis=1, keepdims=True)
+    together = A.shape[0] * np.mean((A - center).mean(axis=0) ** 2)
+    in_the_prior = ((space.basis[rows].sum(axis=0, dtype=np.float64)) ** 2 * space.variances).sum() / rows.size
+    everything = np.mean((A - center) ** 2) * A.shape[0]
+    return float(max(0.0, in_the_prior - together) / everything) if everything else 0.0
+
+
+def _some_entries(A, counts, rng) -> Observations:
     """Of each column as many entries as told, at random rows."""
-    places = rng.random(A.shape).argsort(axis=0)
-    return Observations.from_dense(np.where(places < counts, A, np.nan))
+    return Observations.from_dense(np.where(rng.random(A.shape).argsort(axis=0) < counts, A, np.nan))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from .completion import Completion
 from .files._kinds import memory_size
 from .intervals import calibrate
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
-from .means import half_width, means_and_ends
+from .means import MOST_FULL, means_and_ends
 from .observations import Observations, pointers_of
 
 BLOCK_FORMAT = "colonnade completion in blocks 1"
@@ -145,10 +146,12 @@ class StoredCompletion(Completion):
         return np.concatenate(tables).view(np.recarray)
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        asked = self.some_columns(_ASKED_COLUMNS, n_full=_ASKED_FULL_CELLS // self.shape[0])
-        half = half_width(asked, level, unbiased)
+        half = self._mean_errors(unbiased).half_width(level)
         parts = [means_and_ends(self.block(k), half, unbiased) for k in range(self.n_blocks)]
         return tuple(np.concatenate(part) for part in zip(*parts))
+
+    def _asked_for_means(self) -> Completion:
+        return self.some_columns(_ASKED_COLUMNS, n_full=min(MOST_FULL, _ASKED_FULL_CELLS // self.shape[0]))
 
     def _by_blocks(self, columns):
         """The blocks that have some of these columns: which of them, and the block."""
@@ -180,20 +183,21 @@ class StoredCompletion(Completion):
         return calibrate(self.some_columns(_ASKED_COLUMNS))
 
     def some_columns(self, count: int, n_full: int = 0) -> Completion:
-        """The completion of some partial columns that intervals can be calibrated on, evenly chosen.
+        """The completion of some partial columns that intervals can be calibrated on, and of some full ones if wanted.
 
-        And of the first full ones, if they are wanted.
+        Evenly chosen where there are more.
         """
         parts, usable = [], np.cumsum([0] + [block["usable"] for block in self._facts["blocks"]])
         ranks = np.linspace(0, usable[-1] - 1, min(count, usable[-1])).astype(np.int64)
-        for k in range(self.n_blocks):
+        full = np.flatnonzero(self.n_observed == self.shape[0]) if n_full else np.zeros(0, np.int64)
+        full = full[np.linspace(0, full.size - 1, min(full.size, n_full)).astype(int)]
+        for k, (first, end) in enumerate(pairwise(self.starts)):
             here = ranks[(ranks >= usable[k]) & (ranks < usable[k + 1])] - usable[k]
-            if here.size or n_full:
+            full_here = full[(full >= first) & (full < end)] - first
+            if here.size or full_here.size:
                 block = self.block(k)
                 counts = block.observations.n_observed
-                full = block.observations.full_columns[:n_full]
-                n_full -= full.size
-                columns = np.append(np.flatnonzero((counts >= 2) & (counts < self.shape[0]))[here], full)
+                columns = np.append(np.flatnonzero((counts >= 2) & (counts < self.shape[0]))[here], full_here)
                 parts.append((block.observations.take(columns), block.coefficients[:, columns], block.status[columns]))
         return self._joined(parts)
 
