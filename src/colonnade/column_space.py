@@ -124,6 +124,16 @@ def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
     return replace(space, basis=np.ascontiguousarray(basis), singular_values=values, variances=values**2)
 
 
+def truncated(space: ColumnSpace, rank: int) -> ColumnSpace:
+    """The first directions of a space, at most so many."""
+    return replace(
+        space,
+        basis=np.ascontiguousarray(space.basis[:, :rank]),
+        singular_values=space.singular_values[:rank],
+        variances=space.variances[:rank],
+    )
+
+
 def is_tall(m: int, d: int) -> bool:
     """Whether A is factored by blocks of rows."""
     return m >= _TALL and m >= 4 * d

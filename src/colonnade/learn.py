@@ -13,9 +13,10 @@ from functools import cache
 import numpy as np
 
 from ._arguments import as_generator, is_auto
-from .column_space import ColumnSpace, fit_about_means, fit_column_space, with_offset
+from .column_space import ColumnSpace, fit_about_means, fit_column_space, truncated, with_offset
+from .jury import Jury, is_unsure
 from .leaving_out import Model, is_no_chance, leave_one_out
-from .losses import Asked, best_noise, limited, losses_with_midpoints, with_midpoints
+from .losses import best_noise, losses_with_midpoints, with_midpoints
 from .observations import Observations
 from .solve import solve_columns
 
@@ -32,7 +33,8 @@ _STEP = 0.5  # to which share the variance falls at least where directions may b
 _DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
 _HOPELESS = 2.0  # times the mean square error with all directions: with still fewer it is no less
 _ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
-_SURE = 2.0  # standard errors by which a choice must beat the usual one, for chance favours one of many
+_LIKELY = 0.5  # standard errors by which another center or offset must beat the usual one
+_SURE = 2.0  # standard errors by which one of many ranks must, which chance favours
 _ALL_DIRECTIONS = "all that the full columns have"
 _TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
@@ -128,7 +130,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
             return _again(lesson, observations, rank)
     if asked.size == 0:
         return without_judging("nothing to judge by: too few full columns and entries")
-    return _choose(space_with, Asked(observations.take(asked)), rank, center, shrinkage)
+    jury = Jury(observations.take(asked))
+    return _choose(space_with, jury, lambda: jury.with_full_columns(observations, rng), rank, center, shrinkage)
 
 
 def _asked_columns(o: Observations, rng) -> np.ndarray:
@@ -197,13 +200,12 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A way to fill, and its losses: the square error of every asked column, or entry where the columns are few.
+    """A way to fill, and its losses: the square error of every column of the jury, or entry where these are few.
 
-    An offset is judged beside the space, and becomes a part of it when it is chosen. Losses are ordinary or wild.
+    An offset is judged beside the space, and becomes a part of it when it is chosen.
     """
 
     losses: np.ndarray
-    ordinary: np.ndarray
     space: ColumnSpace
     noise_variance: float
     offset: float
@@ -212,39 +214,45 @@ class _Candidate:
     def error(self) -> float:
         return float(self.losses.mean()) if self.losses.size else 0.0
 
-    def is_clearly_better_than(self, other: _Candidate) -> bool:
+    def is_clearly_better_than(self, other: _Candidate, n_standard_errors: float = _SURE) -> bool:
         """By more than chance, as the losses tell that both have at the same places."""
         if not np.isfinite(self.error) or not np.isfinite(other.error) or self.losses.size < 2:
             return self.error < other.error
-        return is_no_chance(other.losses - self.losses, _SURE)
+        return is_no_chance(other.losses - self.losses, n_standard_errors)
 
 
-def _choose(space_with: Callable, asked: Asked, rank, center, shrinkage) -> Lesson:
+def _choose(space_with: Callable, jury: Jury, wider_jury: Callable, rank, center, shrinkage) -> Lesson:
     """The least leave-one-out error: first over center and offset with all directions, then over the rank."""
     centers = (True, False) if center == "auto" else (center,)
     offsets = _OFFSET_SHARES if center == "auto" and shrinkage != 0 else (0.0,)
     spaces = [space_with(center=with_center) for with_center in centers]
     at_once = [spaces] if rank == "auto" and shrinkage != 0 and _are_alike(spaces) else [[space] for space in spaces]
-    whole = [c for some in at_once if some[0].rank for c in _judge(some, asked, shrinkage, offsets)]
+
+    def judged(jury):
+        return [c for some in at_once if some[0].rank for c in _judge(some, jury, shrinkage, offsets)]
+
+    whole = judged(jury)
     if not whole:
         return Lesson(spaces[0], 0.0, choices_in_words(spaces[0], centers[0], 0.0, rank))
+    if shrinkage == "auto" and is_unsure(whole[0].losses) and (wider := wider_jury()):
+        jury, whole = wider, judged(wider)
     candidates = whole
     if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
-        shorter = [_judge_one(_truncated(c.space, r), asked, 0) for c in whole for r in _ranks(c.space, 1.0)]
+        shorter = [_judge_one(truncated(c.space, r), jury, 0) for c in whole for r in _ranks(c.space, 1.0)]
         candidates = sorted(whole + shorter, key=lambda c: c.error)
-    best = _best_of(candidates)
+    best = _best_of(candidates, _LIKELY)
     is_whole = any(best is c for c in whole)
     best = replace(best, space=with_offset(best.space, best.offset))
     if rank == "auto" and shrinkage != 0:
-        shorter = _shorter(best, asked, shrinkage)
-        found = _best_of([best, *sorted(shorter, key=lambda c: c.error)])
+        shorter = _shorter(best, jury, shrinkage)
+        found = _best_of([best, *sorted(shorter, key=lambda c: c.error)], _SURE)
         at_drops = [c for c in shorter if _ends_at_a_drop(c.space.rank, best.space)]
         fewer = min(at_drops, key=lambda c: c.error, default=found)
         found = fewer if fewer.error <= _AS_GOOD * found.error else found
         is_whole, best = found is best, found
     how = _ALL_DIRECTIONS if is_whole else "by leaving out"
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
-    choices["fit"] = _fit_words(best, asked, spaces[0].center)
+    choices["fit"] = _fit_words(best, jury, spaces[0].center)
     return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
 
 
@@ -257,15 +265,15 @@ def _are_alike(spaces: list[ColumnSpace]) -> bool:
     return spaces[1].rank >= spaces[0].rank and abs(about_means + c @ c - about_zero) <= _ALIKE * about_zero
 
 
-def _shorter(whole: _Candidate, asked: Asked, shrinkage) -> list[_Candidate]:
+def _shorter(whole: _Candidate, jury: Jury, shrinkage) -> list[_Candidate]:
     """Fewer and fewer directions, until some that are needed are left out.
 
     The first are those before the largest drop of the variances, if they may be enough, and more while more help.
     """
 
     def judged(rank):
-        candidate = _judge_one(_truncated(whole.space, rank), asked, shrinkage, _LESS_NOISE * whole.noise_variance)
-        return replace(candidate, offset=whole.offset)
+        least_noise = _LESS_NOISE * whole.noise_variance
+        return _judge_one(truncated(whole.space, rank), jury, shrinkage, least_noise, whole.offset)
 
     ranks, drop, found = _ranks(whole.space), _largest_drop(whole.space), []
     if drop is not None:
@@ -289,18 +297,19 @@ def _shorter(whole: _Candidate, asked: Asked, shrinkage) -> list[_Candidate]:
     return found
 
 
-def _best_of(candidates: list[_Candidate]) -> _Candidate:
-    """The first, unless a later one is clearly better."""
+def _best_of(candidates: list[_Candidate], n_standard_errors: float) -> _Candidate:
+    """The first, unless a later one is better by so many standard errors."""
     best = candidates[0]
     for candidate in candidates[1:]:
-        best = candidate if candidate.is_clearly_better_than(best) else best
+        best = candidate if candidate.is_clearly_better_than(best, n_standard_errors) else best
     return best
 
 
-def _judge(spaces: list[ColumnSpace], asked: Asked, shrinkage, offsets, least_noise=0.0) -> list[_Candidate]:
+def _judge(spaces: list[ColumnSpace], jury: Jury, shrinkage, offsets, least_noise=0.0, offset=0.0) -> list[_Candidate]:
     """For every space and offset beside it a noise variance, and the losses with it.
 
-    The spaces are one, or one about the row means and after it the same about zero.
+    The spaces are one, or one about the row means and after it the same about zero; `offset` is what they have of it
+    already.
     """
     scales = [(space.variances.sum() / space.basis.shape[0]) or 1.0 for space in spaces]
     noise = _NOISE_SHARES * scales[0] if shrinkage == "auto" else np.array([shrinkage], dtype=np.float64)
@@ -310,29 +319,19 @@ def _judge(spaces: list[ColumnSpace], asked: Asked, shrinkage, offsets, least_no
         Model(space.center, tuple(share * scale for share in offsets), mean)
         for space, scale, mean in zip(spaces, scales, means)
     ]
-    kinds = [(space, scale, share) for space, scale in zip(spaces, scales) for share in offsets]
+    kinds = [(space, offset + share) for space in spaces for share in offsets]
     found = []
-    judged = asked.losses(spaces[0], noise, models)
+    judged = jury.losses(spaces, noise, models, offset)
     noise = np.exp(with_midpoints(np.log(noise))) if noise.size > 1 else noise
-    for (space, scale, share), (losses, surprises) in zip(kinds, judged):
-        ordinary = ~asked.is_wild(losses, space.center, scale)
-        losses = limited(losses_with_midpoints(losses), ordinary)
-        k = best_noise(losses, with_midpoints(surprises), ordinary)
-        found.append(_Candidate(losses[:, k], ordinary, space, float(noise[k]), share))
+    for (space, share), (losses, surprises) in zip(kinds, judged):
+        losses = losses_with_midpoints(losses)
+        k = best_noise(losses, with_midpoints(surprises), jury.is_ordinary)
+        found.append(_Candidate(losses[:, k], space, float(noise[k]), share))
     return found
 
 
-def _judge_one(space: ColumnSpace, asked: Asked, shrinkage, least_noise=0.0) -> _Candidate:
-    return _judge([space], asked, shrinkage, [0.0], least_noise)[0]
-
-
-def _truncated(space: ColumnSpace, rank: int) -> ColumnSpace:
-    return replace(
-        space,
-        basis=np.ascontiguousarray(space.basis[:, :rank]),
-        singular_values=space.singular_values[:rank],
-        variances=space.variances[:rank],
-    )
+def _judge_one(space: ColumnSpace, jury: Jury, shrinkage, least_noise=0.0, offset=0.0) -> _Candidate:
+    return _judge([space], jury, shrinkage, [0.0], least_noise, offset)[0]
 
 
 def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
@@ -369,16 +368,15 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
     }
 
 
-def _fit_words(best: _Candidate, asked: Asked, means) -> str:
+def _fit_words(best: _Candidate, jury: Jury, means) -> str:
     """How well the full columns explain the others, in words: beside the row means, or zero, if that is nearer."""
 
     def spread_about(center):
-        sizes = limited(asked.sizes(center)[:, None], best.ordinary)[:, 0]
-        return float(np.sqrt(sizes[best.ordinary].mean()))
+        return float(np.sqrt(jury.weighed(jury.partial.sizes(center)).mean()))
 
     about_means, about_zero = np.inf if means is None else spread_about(means), spread_about(None)
     spread, about = min((about_means, "their spread about the row means"), (about_zero, "their size"))
-    share = np.sqrt(best.losses[best.ordinary].mean()) / spread if spread else 0.0
+    share = np.sqrt(jury.of_partial(best.losses).mean()) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of {about}"
     if share > 0.7:
         said += ": the full columns explain little, for the data are not of low rank or have more directions than these"

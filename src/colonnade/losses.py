@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .column_space import ColumnSpace
-from .leaving_out import MANY_COLUMNS, Model, leave_out
+from .leaving_out import Model, leave_out
 from .observations import Observations
 
 _WILD = 1000.0, 30.0  # times the mean square of the full columns: a wild column, and one with a single wild entry
@@ -29,14 +29,14 @@ class Asked:
     observations : Observations
     by_columns : bool
         Whether a loss is of a column. Errors within a column go together, so that they count as one.
+    unit : float
+        In which errors are measured: the usual size of an entry, unless another is given.
     """
 
-    def __init__(self, observations: Observations):
-        self.observations = o = observations
-        self.by_columns = o.shape[1] >= MANY_COLUMNS
-        self._column = o.entry_columns
-        sizes = np.abs(o.values[o.values != 0].astype(np.float64))
-        self._usual = float(np.median(sizes)) if sizes.size else 1.0
+    def __init__(self, observations: Observations, by_columns: bool, unit: float | None = None):
+        self.observations, self.by_columns = observations, by_columns
+        self._column = observations.entry_columns
+        self.unit = unit or _usual_size(observations.values)
 
     def losses(self, space: ColumnSpace, noise_variances, models: list[Model]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Of every model the losses and the surprises (less a constant, twice the negative log-likelihoods).
@@ -75,7 +75,7 @@ class Asked:
         largest = np.maximum.reduceat(squares, self.observations.indptr[:-1]) / s
         left = (losses if self.by_columns else self._by_columns(losses)).min(axis=1)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            size = mean / (entry_variance / self._usual / self._usual)
+            size = mean / (entry_variance / self.unit / self.unit)
         wild = (size > _WILD[0]) | ((size > _WILD[1]) & (largest > _ALONE * mean))
         wild &= left > _UNEXPLAINED * mean
         wild &= ~wild.all()
@@ -88,7 +88,7 @@ class Asked:
     def _squares(self, x) -> np.ndarray:
         """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
         with np.errstate(over="ignore"):
-            result = x / self._usual
+            result = x / self.unit
             np.square(result, out=result)
         return np.minimum(result, _LARGEST, out=result)
 
@@ -101,14 +101,24 @@ class Asked:
         return self._column[at[:, 0]] if self.by_columns else at
 
 
-def limited(losses, ordinary) -> np.ndarray:
-    """The losses, shape (k, g), each counted as at most so many times the mean of the ordinary ones but the worst."""
-    some = ordinary & (losses > 0).any(axis=1) & np.isfinite(losses).all(axis=1)
-    if not some.any():
-        return losses
-    times, share = _COUNTED
-    usual = np.sort(losses[some], axis=0)[: max(1, int(share * some.sum()))].mean(axis=0)
-    return np.where(np.isfinite(losses), np.minimum(losses, times * usual), losses)
+def _usual_size(values) -> float:
+    sizes = np.abs(values[values != 0].astype(np.float64))
+    return float(np.median(sizes)) if sizes.size else 1.0
+
+
+def weights_of(least, ordinary) -> np.ndarray:
+    """What the losses count that are at least so large whatever the settings; shape (k,).
+
+    Wild ones count for nothing. Of one that is far above the others a part counts, the same part for all settings: a
+    large column has its say, but not the say of all.
+    """
+    some = ordinary & (least > 0) & np.isfinite(least)
+    weights = ordinary.astype(np.float64)
+    if some.any():
+        times, share = _COUNTED
+        usual = np.sort(least[some])[: max(1, int(share * some.sum()))].mean()
+        weights[some] = np.minimum(1.0, times * usual / least[some])
+    return weights
 
 
 def best_noise(losses, surprises, ordinary) -> int:

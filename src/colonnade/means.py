@@ -27,7 +27,7 @@ from scipy import stats
 from ._arguments import as_generator
 from ._threads import one_blas_thread
 from .column_space import fit_column_space, with_offset
-from .observations import Observations
+from .hidden_columns import hidden_in_turn, some_of_the_full
 from .solve import Status
 
 _BLOCK_CELLS = 4_000_000
@@ -35,10 +35,8 @@ _ASKED_COLUMNS = 1_000
 _FEWEST_ENTRIES = 4  # of a column of which a third is hidden
 _SPLITS = 4  # random thirds of each asked column
 _FEWEST_FULL, MOST_FULL = 10, 200  # full columns that are hidden in turn
-_FULL_CELLS = 1_000_000  # of these columns, in fewer rows if need be
 _MOST_ENTRIES = 100  # that are left of each
 _FOLDS = 10
-_DRAWS = 3  # of entries of each
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of hidden parts are compared
 
 
@@ -202,21 +200,20 @@ def _factor_of_full(completion, noise: float, sizes, unbiased: bool) -> float:
 
     `sizes` are numbers of entries that columns have.
     """
-    rows, A = _some_of_the_full(completion.observations)
-    (m, d), rng = A.shape, as_generator(0)
-    sizes = np.minimum(sizes, min(_MOST_ENTRIES, m - 1))
+    rows, A = some_of_the_full(completion.observations, MOST_FULL)
+    m, d = A.shape
     if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
         return 1.0
+    rng, sizes = as_generator(0), np.minimum(sizes, _MOST_ENTRIES)
     center, offset = completion.space.center is not None, _offset_of(completion.space, rows, A)
     of_wholes, of_parts = [], []
     with one_blas_thread():
-        for fold in np.array_split(rng.permutation(d), _FOLDS):
-            space = fit_column_space(np.delete(A, fold, axis=1), rank=max(1, completion.rank), center=center)
+        for hidden in hidden_in_turn(A, sizes, _FOLDS, d, rng):
+            space = fit_column_space(hidden.others, rank=max(1, completion.rank), center=center)
             model = _Model(with_offset(space, offset), noise)
-            asked = _some_entries(np.tile(A[:, fold], _DRAWS), rng.choice(sizes, _DRAWS * fold.size), rng)
-            mean, deviation = model.means(asked, model.sum_over_rows, m, unbiased)
-            of_wholes.append(_in_deviations(mean - np.tile(A[:, fold].mean(axis=0), _DRAWS), deviation))
-            of_parts.append(_scores_of_parts(model, asked, unbiased, rng, _SPLITS))
+            mean, deviation = model.means(hidden.seen, model.sum_over_rows, m, unbiased)
+            of_wholes.append(_in_deviations(mean - hidden.truth.mean(axis=0), deviation))
+            of_parts.append(_scores_of_parts(model, hidden.seen, unbiased, rng, _SPLITS))
     return _surely_larger(of_wholes, of_parts)
 
 
@@ -236,17 +233,6 @@ def _surely_larger(some: list, others: list) -> float:
     return max(1.0, float(np.exp(ratio - error / 2)))
 
 
-def _some_of_the_full(o) -> tuple[np.ndarray, np.ndarray]:
-    """Some rows of some full columns, evenly chosen, and which rows."""
-    m, full = o.shape[0], o.full_columns
-    full = full[np.linspace(0, full.size - 1, min(full.size, MOST_FULL)).astype(int)]
-    rows = np.linspace(0, m - 1, min(m, _FULL_CELLS // max(1, full.size))).astype(int)
-    A = np.empty((rows.size, full.size))
-    for k, j in enumerate(full):
-        A[:, k] = o.values[o.indptr[j] : o.indptr[j + 1]][rows]
-    return rows, A
-
-
 def _offset_of(space, rows, A) -> float:
     """How much more than in the full columns the entries of a column may move together, as `with_offset` has it."""
     center = 0.0 if space.center is None else A.mean(axis=1, keepdims=True)
@@ -254,8 +240,3 @@ def _offset_of(space, rows, A) -> float:
     in_the_prior = ((space.basis[rows].sum(axis=0, dtype=np.float64)) ** 2 * space.variances).sum() / rows.size
     everything = np.mean((A - center) ** 2) * A.shape[0]
     return float(max(0.0, in_the_prior - together) / everything) if everything else 0.0
-
-
-def _some_entries(A, counts, rng) -> Observations:
-    """Of each column as many entries as told, at random rows."""
-    return Observations.from_dense(np.where(rng.random(A.shape).argsort(axis=0) < counts, A, np.nan))
