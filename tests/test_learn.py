@@ -105,7 +105,7 @@ def test_losses_are_means_over_columns_or_squares_of_entries(rng):
     space, noise = co.fit_column_space(o, center=True), [0.01, 1.0]
     for k in (30, 5):
         some = o.take(o.partial_columns[:k])
-        asked = Asked(some)
+        asked = Asked(some, by_columns=k == 30)
         ((losses, surprises),) = asked.losses(space, noise, [Model(space.center)])
         errors, deviations = leave_one_out(space, some, noise)
         size = np.median(np.abs(some.values))

@@ -85,8 +85,11 @@ class Jury:
 
 def is_unsure(losses) -> bool:
     """Whether the mean of some losses, shape (k,), is known too badly to compare it with others."""
-    mean = float(losses.mean()) if losses.size else 0.0
-    return bool(np.isfinite(mean) and losses.std() > _UNSURE * mean * np.sqrt(losses.size))
+    largest = float(losses.max(initial=0))
+    if not 0 < largest < np.inf:
+        return False
+    shares = losses / largest  # whose squares are numbers
+    return bool(shares.std() > _UNSURE * shares.mean() * np.sqrt(shares.size))
 
 
 class _Fold:

@@ -19,6 +19,7 @@ from .leaving_out import Model, is_no_chance, leave_one_out
 from .losses import best_noise, losses_with_midpoints, with_midpoints
 from .observations import Observations
 from .solve import solve_columns
+from .wild_entries import without_wild_full
 
 _ASKED_ENTRIES = 4_000  # of partial columns that are left out
 _ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
@@ -82,7 +83,7 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
 
     Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
-    least squares. Otherwise the choices with the least leave-one-out error are taken.
+    least squares. Otherwise the choices with the least leave-one-out error are taken, and wild entries teach nothing.
 
     Parameters
     ----------
@@ -114,6 +115,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             fit = "the data fit to rounding: plain least squares is exact"
             return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
+    if is_auto(shrinkage) and (tame := without_wild_full(observations)):
+        return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
 
     def without_judging(why: str) -> Lesson:
         space, noise = space_with(center=center is True), 0.0 if shrinkage == "auto" else shrinkage

@@ -117,7 +117,8 @@ def weights_of(least, ordinary) -> np.ndarray:
     if some.any():
         times, share = _COUNTED
         usual = np.sort(least[some])[: max(1, int(share * some.sum()))].mean()
-        weights[some] = np.minimum(1.0, times * usual / least[some])
+        with np.errstate(over="ignore"):
+            weights[some] = np.minimum(1.0, times * usual / least[some])
     return weights
 
 

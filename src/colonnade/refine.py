@@ -25,6 +25,7 @@ from .learn import Lesson, penalty_of
 from .leaving_out import column_losses, columns_alike, is_no_chance, least_noise, leave_one_out, size_of
 from .observations import Observations
 from .solve import Status, solve_columns
+from .wild_entries import without_wild_full
 
 _MOST_SWEEPS = 3
 _FOLDS = 3
@@ -106,8 +107,11 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
         return _unrefined(lesson, "none: there is nothing to gain")
     if n_sweeps != 0 and not _squares_fit(observations):
         return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
+    if n_sweeps == 0:
+        return lesson, 1.0
+    observations = without_wild_full(observations) or observations
     if not is_auto(n_sweeps):
-        if n_sweeps == 0 or lesson.space.rank == 0:
+        if lesson.space.rank == 0:
             return lesson, 1.0
         verdict = _Verdict(True, n_sweeps, np.zeros(0), 0.0, [])
         if _hidable(observations).size:

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ._arguments import shown
 from .observations import Observations
 
-_WILD = 100.0  # times every other entry of its row and of its column
+_WILD = 100.0  # times every other entry of its row and of its column: to be named
+_UNLIKE = 10.0  # likewise: to teach nothing
 _MOST = 20  # that are looked at, the largest ones
 _SAMPLE = 20_000  # entries that tell the usual size
 
 
-def wild_entries(o: Observations) -> np.ndarray:
-    """Where in `values` entries stand that are far larger than the usual one and all of their row and column."""
+def wild_entries(o: Observations, times: float = _WILD) -> np.ndarray:
+    """Where in `values` entries stand that are so many times the usual one and all of their row and column."""
     if o.values.size < 2:
         return np.zeros(0, np.int64)
     some = np.abs(o.values[:: -(-o.values.size // _SAMPLE)].astype(np.float64))
     usual = float(np.median(some[some > 0])) if some.any() else 0.0
-    if max(float(o.values.max()), -float(o.values.min())) / _WILD <= usual:
+    if max(float(o.values.max()), -float(o.values.min())) / times <= usual:
         return np.zeros(0, np.int64)
     sizes = np.abs(o.values.astype(np.float64))
     largest = np.argsort(-sizes, kind="stable")[:_MOST]
-    return np.array([at for at in largest if sizes[at] / _WILD > usual and _is_wild(o, sizes, at)], np.int64)
+    return np.array([at for at in largest if sizes[at] / times > usual and _is_wild(o, sizes, at, times)], np.int64)
 
 
-def _is_wild(o: Observations, sizes, at: int) -> bool:
+def _is_wild(o: Observations, sizes, at: int, times: float) -> bool:
     j = np.searchsorted(o.indptr, at, side="right") - 1
     column, row = np.arange(o.indptr[j], o.indptr[j + 1]), np.flatnonzero(o.rows == o.rows[at])
-    return all(others.size > 1 and (sizes[others[others != at]] < sizes[at] / _WILD).all() for others in (column, row))
+    return all(others.size > 1 and (sizes[others[others != at]] < sizes[at] / times).all() for others in (column, row))
+
+
+def without_wild_full(o: Observations) -> Observations | None:
+    """The same, where full columns are partial but for their entries far above all of the row and column.
+
+    Such an entry is like no other and tells nothing of other columns, but as a direction of its own it would outdo all
+    that do. None if there is no such entry, or no other full column.
+    """
+    found = wild_entries(o, _UNLIKE)
+    columns = np.searchsorted(o.indptr, found, side="right") - 1
+    is_full = np.isin(columns, o.full_columns)
+    stays = ~np.isin(o.full_columns, columns)
+    if not is_full.any() or not stays.any():
+        return None
+    kept = np.ones(o.values.size, bool)
+    kept[found[is_full]] = False
+    scales = None if o.full_scales is None else o.full_scales[stays]
+    tame = replace(o.only(kept), full_columns=o.full_columns[stays], full_scales=scales)
+    return without_wild_full(tame) or tame
 
 
 def wild_words(o: Observations) -> str:

@@ -1,0 +1,167 @@
+"""By which columns settings are judged: what each counts, and full columns that are hidden where others tell little."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade.hidden_columns import DRAWS, hidden_in_turn, some_of_the_full
+from colonnade.jury import Jury, is_unsure
+from colonnade.leaving_out import Model
+from colonnade.losses import weights_of
+
+from problems import hide, low_rank
+
+
+def heavy_tailed(rng, m=60, n=150, r=4):
+    """Of low rank with noise in proportion; the sizes of the columns differ by orders of magnitude, as runtimes do."""
+    L, R = low_rank(rng, m, n, r)
+    return (L @ R + 0.3 * rng.standard_normal((m, n))) * np.exp(1.5 * rng.standard_normal(n))
+
+
+def hidden_error(filled, M, seen):
+    return np.linalg.norm((filled - M)[~seen]) / np.linalg.norm(M[~seen])
+
+
+def test_every_hidden_column_is_apart_from_the_others_and_keeps_as_many_entries_as_drawn(rng):
+    A, counts = rng.standard_normal((30, 23)), np.array([3, 7])
+    folds = list(hidden_in_turn(A, counts, 5, 23, rng))
+    assert sum(fold.truth.shape[1] for fold in folds) == DRAWS * 23
+    for fold in folds:
+        together = np.column_stack([fold.others, fold.truth[:, : fold.truth.shape[1] // DRAWS]])
+        np.testing.assert_array_equal(np.sort(together[0]), np.sort(A[0]))
+        assert np.isin(fold.seen.n_observed, counts).all()
+        np.testing.assert_array_equal(fold.seen.values, fold.truth[fold.seen.rows, fold.seen.entry_columns])
+
+
+def test_some_of_the_full_are_rows_of_full_columns(rng, monkeypatch):
+    monkeypatch.setattr("colonnade.hidden_columns._CELLS", 60)
+    M = rng.standard_normal((40, 12))
+    known, seen = hide(rng, M, 8, 5)
+    rows, A = some_of_the_full(co.Observations.from_dense(known), 6)
+    assert A.shape == (10, 6) and rows.size == 10
+    full = M[np.ix_(rows, np.flatnonzero(seen.all(axis=0)))]
+    assert all((full == A[:, [k]]).all(axis=0).any() for k in range(6))
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_losses_of_hidden_columns_are_those_of_predictions_from_the_others(rng, center):
+    """Against dense Gaussian conditional means, an entry left out at a time."""
+    M = heavy_tailed(rng, m=25, n=60)
+    known, _ = hide(rng, M, 20, 6)
+    o = co.Observations.from_dense(known)
+    partial, noise, offset = o.take(o.partial_columns), 0.5, 0.2
+    hidden = list(hidden_in_turn(o.full_matrix(), partial.n_observed, 5, 20, rng))
+    space = co.fit_column_space(o, center=center)
+    jury = Jury(partial, hidden)
+    ((losses, _),) = jury.losses([space], [noise], [Model(space.center, (offset,))], 0.0)
+    expected = []
+    for fold in hidden:
+        A, squares = fold.others, []
+        c = A.mean(axis=1) if center else np.zeros(25)
+        K = (A - c[:, None]) @ (A - c[:, None]).T / A.shape[1] + noise * np.eye(25) + offset
+        for j in range(fold.seen.shape[1]):
+            at, x = fold.seen.rows[fold.seen.entry_columns == j], fold.truth[:, j] - c
+            off = [_left_out(K, x, at, i) for i in at]
+            squares.append(np.mean(np.square(off)) / jury.partial.unit**2)
+        expected.append(np.reshape(squares, (DRAWS, -1)).mean(axis=0))
+    np.testing.assert_allclose(
+        losses[40:, 0], jury.weighed(losses * 0 + 1)[40:, 0] * np.concatenate(expected), rtol=1e-8
+    )
+    assert jury.of_partial(losses).shape == (40, 1)
+
+
+def _left_out(K, x, at, i):
+    rest = at[at != i]
+    return x[i] - K[i, rest] @ np.linalg.solve(K[np.ix_(rest, rest)], x[rest])
+
+
+def test_a_large_loss_counts_for_a_part_and_a_wild_one_for_nothing(rng):
+    least = rng.uniform(0.5, 1.5, 100)
+    least[:3] = 1e3, 1e9, np.inf
+    ordinary = np.arange(100) != 1
+    weights = weights_of(least, ordinary)
+    assert weights[1] == 0 and (weights[3:] == 1).all()
+    assert 20 < weights[0] * least[0] < 50
+    np.testing.assert_allclose(weights_of(7 * least, ordinary), weights)  # whatever the unit
+    assert (weights_of(np.zeros(5), np.ones(5, bool)) == 1).all()
+
+
+def test_losses_of_which_one_decides_all_are_unsure(rng):
+    even = rng.uniform(0.5, 1.5, 200)
+    assert not is_unsure(even) and not is_unsure(1e300 * even)
+    assert is_unsure(np.append(even, 1e4)) and is_unsure(1e300 * np.append(even, 1e4))
+    assert is_unsure(rng.uniform(0, 2, 5)) and not is_unsure(np.zeros(9)) and not is_unsure(np.array([1.0, np.inf]))
+
+
+def test_columns_of_unequal_size_are_filled_about_as_well_as_with_the_best_noise(rng):
+    """Large columns make most of the error, and small ones are the many."""
+    M = heavy_tailed(rng)
+    known, seen = hide(rng, M, 60, 10)
+    auto = hidden_error(co.complete(known).to_dense(), M, seen)
+    noises = np.mean(M**2) * 10.0 ** np.arange(-6, 1.0, 0.5)
+    some = [hidden_error(co.complete(known, shrinkage=t, refine=0).to_dense(), M, seen) for t in noises]
+    assert auto < 1.25 * min(some)
+
+
+def test_few_full_columns_and_offsets_of_columns(rng):
+    """Nothing but row means and a column's own offset: no direction of 14 noisy columns may be preferred to that."""
+    M = rng.standard_normal((300, 1)) + rng.standard_normal(60) + rng.standard_normal((300, 60))
+    known, seen = hide(rng, M, 14, 20)
+    center = M[:, seen.all(axis=0)].mean(axis=1, keepdims=True)
+    plain = center + np.nanmean(known - center, axis=0)
+    assert hidden_error(co.complete(known).to_dense(), M, seen) < 1.03 * hidden_error(plain, M, seen)
+
+
+@pytest.mark.parametrize("size", [300.0, 1e4, 1e12])
+def test_a_typo_in_a_full_column_teaches_nothing(rng, size):
+    L, R = low_rank(rng, 60, 90, 3)
+    M = L @ R + 0.1 * rng.standard_normal((60, 90))
+    known, seen = hide(rng, M, 30, 12)
+    column = np.flatnonzero(seen.all(axis=0))[4]
+    spoiled = known.copy()
+    spoiled[7, column] = -size
+    filled = co.complete(spoiled).to_dense()
+    assert filled[7, column] == -size
+    assert hidden_error(filled, M, seen) < 1.05 * hidden_error(co.complete(known).to_dense(), M, seen)
+    settings = {"rank": 3, "center": False, "shrinkage": 0, "refine": 0}  # the paper's method learns from all there is
+    space = co.fit_column_space(co.Observations.from_dense(spoiled), rank=3)
+    np.testing.assert_allclose(co.complete(spoiled, **settings).basis, space.basis)
+
+
+def test_exact_data_keep_all_full_columns_however_unlike_an_entry_is(rng):
+    """As many full columns as directions: without the one with the large entry a direction would be missed."""
+    L, R = low_rank(rng, 40, 60, 3)
+    L[5, 0] = 1e4
+    R[0, 1:] = 0
+    R[0, [1, 40]] = 1.0, 1e-6
+    M = L @ R
+    known = np.where(rng.random(M.shape) < 0.4, M, np.nan)
+    known[:, :3] = M[:, :3]
+    filled = co.complete(known).to_dense()
+    assert np.linalg.norm(filled - M) < 1e-12 * np.linalg.norm(M)
+
+
+def test_the_only_full_column_teaches_whatever_is_in_it(rng):
+    x = rng.standard_normal(30)
+    M = np.outer(x, rng.standard_normal(20)) + 0.1 * rng.standard_normal((30, 20))
+    known = np.where(rng.random(M.shape) < 0.3, M, np.nan)
+    known[:, 0] = M[:, 0]
+    known[3, 0] = 1e6
+    completion = co.complete(known)
+    assert np.isfinite(completion.to_dense()).all() and "wild" in completion.choices
+
+
+def test_drawn_columns_keep_their_scales_without_the_wild_one(rng):
+    from colonnade.wild_entries import without_wild_full
+
+    M = rng.standard_normal((30, 40))
+    o = co.observe(M, n_full_columns=10, n_entries=8, random_state=rng)
+    at = o.indptr[o.full_columns[2]] + 4
+    wild = replace(o, values=np.where(np.arange(o.values.size) == at, 1e5, o.values))
+    tame = without_wild_full(wild)
+    assert without_wild_full(o) is None
+    np.testing.assert_array_equal(tame.full_columns, np.delete(o.full_columns, 2))
+    np.testing.assert_array_equal(tame.full_scales, np.delete(o.full_scales, 2))
+    assert tame.n_observed[o.full_columns[2]] == 29 and tame.values.max() < 100
