@@ -66,9 +66,8 @@ def test_losses_of_hidden_columns_are_those_of_predictions_from_the_others(rng, 
             off = [_left_out(K, x, at, i) for i in at]
             squares.append(np.mean(np.square(off)) / jury.partial.unit**2)
         expected.append(np.reshape(squares, (DRAWS, -1)).mean(axis=0))
-    np.testing.assert_allclose(
-        losses[40:, 0], jury.weighed(losses * 0 + 1)[40:, 0] * np.concatenate(expected), rtol=1e-8
-    )
+    expected = jury.weighed(np.concatenate([np.zeros(40), *expected]))
+    np.testing.assert_allclose(losses[40:, 0], expected[40:], rtol=1e-8)
     assert jury.of_partial(losses).shape == (40, 1)
 
 
@@ -92,17 +91,7 @@ def test_losses_of_which_one_decides_all_are_unsure(rng):
     even = rng.uniform(0.5, 1.5, 200)
     assert not is_unsure(even) and not is_unsure(1e300 * even)
     assert is_unsure(np.append(even, 1e4)) and is_unsure(1e300 * np.append(even, 1e4))
-    assert is_unsure(rng.uniform(0, 2, 5)) and not is_unsure(np.zeros(9)) and not is_unsure(np.array([1.0, np.inf]))
-
-
-def test_columns_of_unequal_size_are_filled_about_as_well_as_with_the_best_noise(rng):
-    """Large columns make most of the error, and small ones are the many."""
-    M = heavy_tailed(rng)
-    known, seen = hide(rng, M, 60, 10)
-    auto = hidden_error(co.complete(known).to_dense(), M, seen)
-    noises = np.mean(M**2) * 10.0 ** np.arange(-6, 1.0, 0.5)
-    some = [hidden_error(co.complete(known, shrinkage=t, refine=0).to_dense(), M, seen) for t in noises]
-    assert auto < 1.25 * min(some)
+    assert is_unsure(np.arange(5.0)) and not is_unsure(np.zeros(9)) and not is_unsure(np.array([1.0, np.inf]))
 
 
 def test_few_full_columns_and_offsets_of_columns(rng):
@@ -124,7 +113,8 @@ def test_a_typo_in_a_full_column_teaches_nothing(rng, size):
     spoiled[7, column] = -size
     filled = co.complete(spoiled).to_dense()
     assert filled[7, column] == -size
-    assert hidden_error(filled, M, seen) < 1.05 * hidden_error(co.complete(known).to_dense(), M, seen)
+    known[7, column] = np.nan
+    np.testing.assert_array_equal(filled[~seen], co.complete(known).to_dense()[~seen])
     settings = {"rank": 3, "center": False, "shrinkage": 0, "refine": 0}  # the paper's method learns from all there is
     space = co.fit_column_space(co.Observations.from_dense(spoiled), rank=3)
     np.testing.assert_allclose(co.complete(spoiled, **settings).basis, space.basis)
@@ -138,7 +128,7 @@ def test_exact_data_keep_all_full_columns_however_unlike_an_entry_is(rng):
     R[0, [1, 40]] = 1.0, 1e-6
     M = L @ R
     known = np.where(rng.random(M.shape) < 0.4, M, np.nan)
-    known[:, :3] = M[:, :3]
+    known[:, :3], known[5] = M[:, :3], M[5]
     filled = co.complete(known).to_dense()
     assert np.linalg.norm(filled - M) < 1e-12 * np.linalg.norm(M)
 
