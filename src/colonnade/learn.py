@@ -1,7 +1,7 @@
 """Stage 3c, the learning: which column space, center and noise serve the columns that are to be filled.
 
 Every choice is judged by leaving out observed entries of the partial columns, one at a time: predicted from the others
-of its column, how far is it off?
+of its column, how far is it off? Where these tell little, full columns are hidden and asked too (see `jury`).
 """
 
 from __future__ import annotations
