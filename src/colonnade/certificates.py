@@ -168,7 +168,7 @@ def _verdicts(completion, table, sizes) -> np.ndarray:
             verdict[solved & (residual > rounding)] = "approximate"
         poor = solved & (residual > POOR * sizes + rounding)
         if completion.noise_variance:
-            spread = np.sqrt(completion.space.variances.sum() / completion.shape[0])
+            spread = np.sqrt(completion.space.entry_variance)
             settled = table.uncertainty <= max(noise, SETTLED * spread)
             verdict[solved] = np.where(settled, "recovered", "approximate")[solved]
             verdict[solved & (table.uncertainty > DOMINATED * spread)] = "weakly determined"
@@ -190,7 +190,7 @@ def _more_entries(completion, table) -> np.ndarray:
     more[verdict == "not determined"] = max(1, r)
     open_ones = np.isin(verdict, ("weakly determined", "approximate"))
     if completion.noise_variance:
-        spread = np.sqrt(completion.space.variances.sum() / m)
+        spread = np.sqrt(completion.space.entry_variance)
         goal = min(max(completion.noise_std, SETTLED * spread), DOMINATED * spread)
         growth = np.minimum((table.uncertainty[open_ones] / goal) ** 2, m) if goal else m
         more[open_ones] = np.ceil(np.maximum(s[open_ones] * (growth - 1), 1)).astype(np.int64)

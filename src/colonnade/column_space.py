@@ -49,6 +49,11 @@ class ColumnSpace:
         """r, the number of directions."""
         return self.basis.shape[1]
 
+    @property
+    def entry_variance(self) -> float:
+        """Mean square of an entry about the center."""
+        return float(self.variances.sum() / self.basis.shape[0])
+
 
 def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> ColumnSpace:
     """The top ``min(rank, numerical rank)`` left singular vectors of A.
@@ -112,7 +117,7 @@ def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
     outside = ones - U @ inside
     outside -= U @ (U.T @ outside)
     length = np.linalg.norm(outside)
-    root = np.sqrt(share * space.variances.sum() / m)
+    root = np.sqrt(share * space.entry_variance)
     # F = [U sqrt(v), root 1] = [U, outside / length] core
     core = np.zeros((r + 1, r + 1))
     core[:r, :r], core[:r, r], core[r, r] = np.diag(np.sqrt(space.variances)), root * inside, root * length

@@ -56,17 +56,24 @@ class Jury:
         already, as `with_offset` has it. Losses are weighed, wild ones count for nothing.
         """
         judged = self.partial.losses(spaces[0], noise, models)
-        scales = [_entry_variance(space) for space, model in zip(spaces, models) for _ in model.offset_variances]
-        centers = [model.center for model in models for _ in model.offset_variances]
-        wild = [self.partial.is_wild(losses, *of) for (losses, _), of in zip(judged, zip(centers, scales))]
         for fold in self._folds:
             found = [more for space, model in zip(spaces, models) for more in fold.losses(space, noise, model, offset)]
             judged = [tuple(map(np.concatenate, zip(*pair))) for pair in zip(judged, found)]
-            wild = [np.concatenate([some, np.zeros(fold.size, bool)]) for some in wild]
         if self._weights is None:
-            least = np.min([losses.min(axis=1) for losses, _ in judged], axis=0)
-            self._weights = weights_of(least, ~np.all(wild, axis=0))
+            self._weights = self._weights_by([losses for losses, _ in judged], spaces, models)
         return [(self.weighed(losses), surprises) for losses, surprises in judged]
+
+    def _weights_by(self, judged: list[np.ndarray], spaces, models) -> np.ndarray:
+        """By the least that any of the settings leaves of each loss; wild are columns that are so beside all spaces."""
+        kinds = [(space, model.center) for space, model in zip(spaces, models) for _ in model.offset_variances]
+        wild = [
+            self.partial.is_wild(self.of_partial(losses), center, space.entry_variance or 1.0)
+            for losses, (space, center) in zip(judged, kinds)
+        ]
+        least = np.min([losses.min(axis=1) for losses in judged], axis=0)
+        ordinary = np.ones(least.size, bool)
+        self.of_partial(ordinary)[:] = ~np.all(wild, axis=0)
+        return weights_of(least, ordinary)
 
     @property
     def is_ordinary(self) -> np.ndarray:
@@ -98,16 +105,15 @@ class _Fold:
     def __init__(self, hidden: Hidden, unit: float):
         self._asked = Asked(hidden.seen, by_columns=True, unit=unit)
         self.size = hidden.seen.shape[1] // DRAWS
-        self._space_with = cache(
-            lambda center, offset: with_offset(fit_column_space(hidden.others, center=center), offset)
-        )
+
+        @cache
+        def space_with(center: bool, offset: float) -> ColumnSpace:
+            return with_offset(fit_column_space(hidden.others, center=center), offset)
+
+        self._space_with = space_with
 
     def losses(self, space: ColumnSpace, noise, model: Model, offset: float) -> list:
         """Of spaces like this one, and an offset beside it: the mean over the draws of each column."""
         own = truncated(self._space_with(space.center is not None, offset), space.rank)
         found = self._asked.losses(own, noise, [Model(own.center, model.offset_variances)])
         return [tuple(x.reshape(DRAWS, -1, x.shape[1]).mean(axis=0) for x in pair) for pair in found]
-
-
-def _entry_variance(space: ColumnSpace) -> float:
-    return float(space.variances.sum() / space.basis.shape[0]) or 1.0

@@ -314,7 +314,7 @@ def _judge(spaces: list[ColumnSpace], jury: Jury, shrinkage, offsets, least_nois
     The spaces are one, or one about the row means and after it the same about zero; `offset` is what they have of it
     already.
     """
-    scales = [(space.variances.sum() / space.basis.shape[0]) or 1.0 for space in spaces]
+    scales = [space.entry_variance or 1.0 for space in spaces]
     noise = _NOISE_SHARES * scales[0] if shrinkage == "auto" else np.array([shrinkage], dtype=np.float64)
     noise = noise[noise >= min(least_noise, noise[-1])]
     means = [None, spaces[0].center]

@@ -79,7 +79,7 @@ def leave_out(space: ColumnSpace, o: Observations, noise_variances, models: list
     noise = np.asarray(noise_variances, dtype=np.float64)
     spread, unit = np.sqrt(space.variances), size_of(o)
     roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
-    exactly = noise.min(initial=np.inf) < _SQUARED * space.variances.sum() / space.basis.shape[0]
+    exactly = noise.min(initial=np.inf) < _SQUARED * space.entry_variance
 
     def work(at):
         rows, w = o.rows[at], roots[at]
