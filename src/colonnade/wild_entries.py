@@ -17,21 +17,24 @@ _SAMPLE = 20_000  # entries that tell the usual size
 
 def wild_entries(o: Observations, times: float = _WILD) -> np.ndarray:
     """Where in `values` entries stand that are so many times the usual one and all of their row and column."""
-    if o.values.size < 2:
-        return np.zeros(0, np.int64)
-    some = np.abs(o.values[:: -(-o.values.size // _SAMPLE)].astype(np.float64))
-    usual = float(np.median(some[some > 0])) if some.any() else 0.0
-    if max(float(o.values.max()), -float(o.values.min())) / times <= usual:
-        return np.zeros(0, np.int64)
-    sizes = np.abs(o.values.astype(np.float64))
+    some = np.abs(o.values[:: max(1, -(-o.values.size // _SAMPLE))].astype(np.float64))
+    with np.errstate(over="ignore"):  # nothing is above infinity
+        limit = o.values.dtype.type(times * np.median(some[some > 0]) if some.any() else np.inf)
+    large = np.flatnonzero((o.values > limit) | (o.values < -limit))
+    sizes = np.abs(o.values[large].astype(np.float64))
     largest = np.argsort(-sizes, kind="stable")[:_MOST]
-    return np.array([at for at in largest if sizes[at] / times > usual and _is_wild(o, sizes, at, times)], np.int64)
+    return np.array([at for at in large[largest] if _is_wild(o, at, times)], np.int64)
 
 
-def _is_wild(o: Observations, sizes, at: int, times: float) -> bool:
+def _is_wild(o: Observations, at: int, times: float) -> bool:
+    """Whether it is so many times as large as all others of its column and its row, of which there are some."""
+    limit = abs(float(o.values[at])) / times
+
+    def is_alone(others) -> bool:
+        return others.size > 1 and np.sum(np.abs(others.astype(np.float64)) >= limit) == 1
+
     j = np.searchsorted(o.indptr, at, side="right") - 1
-    column, row = np.arange(o.indptr[j], o.indptr[j + 1]), np.flatnonzero(o.rows == o.rows[at])
-    return all(others.size > 1 and (sizes[others[others != at]] < sizes[at] / times).all() for others in (column, row))
+    return is_alone(o.values[o.indptr[j] : o.indptr[j + 1]]) and is_alone(o.values[o.rows == o.rows[at]])
 
 
 def without_wild_full(o: Observations) -> Observations | None:
