@@ -26,7 +26,7 @@ def hidden_error(filled, M, seen):
 
 def test_every_hidden_column_is_apart_from_the_others_and_keeps_as_many_entries_as_drawn(rng):
     A, counts = rng.standard_normal((30, 23)), np.array([3, 7])
-    folds = list(hidden_in_turn(A, counts, 5, 23, rng))
+    folds = list(hidden_in_turn(A, None, counts, 5, 23, rng))
     assert sum(fold.truth.shape[1] for fold in folds) == DRAWS * 23
     for fold in folds:
         together = np.column_stack([fold.others, fold.truth[:, : fold.truth.shape[1] // DRAWS]])
@@ -39,7 +39,7 @@ def test_some_of_the_full_are_rows_of_full_columns(rng, monkeypatch):
     monkeypatch.setattr("colonnade.hidden_columns._CELLS", 60)
     M = rng.standard_normal((40, 12))
     known, seen = hide(rng, M, 8, 5)
-    rows, A = some_of_the_full(co.Observations.from_dense(known), 6)
+    rows, A, _ = some_of_the_full(co.Observations.from_dense(known), 6)
     assert A.shape == (10, 6) and rows.size == 10
     full = M[np.ix_(rows, np.flatnonzero(seen.all(axis=0)))]
     assert all((full == A[:, [k]]).all(axis=0).any() for k in range(6))
@@ -52,7 +52,7 @@ def test_losses_of_hidden_columns_are_those_of_predictions_from_the_others(rng, 
     known, _ = hide(rng, M, 20, 6)
     o = co.Observations.from_dense(known)
     partial, noise, offset = o.take(o.partial_columns), 0.5, 0.2
-    hidden = list(hidden_in_turn(o.full_matrix(), partial.n_observed, 5, 20, rng))
+    hidden = list(hidden_in_turn(o.full_matrix(), None, partial.n_observed, 5, 20, rng))
     space = co.fit_column_space(o, center=center)
     jury = Jury(partial, hidden)
     ((losses, _),) = jury.losses([space], [noise], [Model(space.center, (offset,))], 0.0)
@@ -155,3 +155,82 @@ def test_drawn_columns_keep_their_scales_without_the_wild_one(rng):
     np.testing.assert_array_equal(tame.full_columns, np.delete(o.full_columns, 2))
     np.testing.assert_array_equal(tame.full_scales, np.delete(o.full_scales, 2))
     assert tame.n_observed[o.full_columns[2]] == 29 and tame.values.max() < 100
+
+
+def test_hidden_columns_keep_their_weights(rng):
+    """All weights times a number are other units of the noise, and nothing else."""
+    M = heavy_tailed(rng)
+    known, _ = hide(rng, M, 40, 10)
+    weights = np.exp(0.3 * rng.standard_normal(M.shape))
+    units = 1.0, 100.0, 1e-4
+    found = [co.complete(co.Observations.from_dense(known, weights=w * weights), refine=0) for w in units]
+    for w, completion in zip(units, found):
+        assert completion.noise_variance / w == pytest.approx(found[0].noise_variance, rel=1e-6)
+        np.testing.assert_allclose(completion.to_dense(), found[0].to_dense(), rtol=1e-6, atol=1e-6 * abs(M).max())
+
+
+def test_full_columns_that_are_asked_too_help_where_columns_are_unequal(monkeypatch):
+    """On average: of a single draw luck decides."""
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        M = heavy_tailed(rng, m=40, n=70, r=3)
+        known, seen = hide(rng, M, 40, 8)
+        errors = []
+        for unsure in (0.1, np.inf):
+            monkeypatch.setattr("colonnade.jury._UNSURE", unsure)
+            errors.append(hidden_error(co.complete(known, refine=0).to_dense(), M, seen))
+        ratios.append(errors[0] / errors[1])
+    assert np.exp(np.mean(np.log(ratios))) < 0.97
+
+
+def test_a_large_column_does_not_hide_the_typo_of_a_full_one(rng):
+    L, R = low_rank(rng, 60, 90, 3)
+    M = L @ R + 0.1 * rng.standard_normal((60, 90))
+    known, seen = hide(rng, M, 30, 25)
+    full, partial = np.flatnonzero(seen.all(axis=0)), np.flatnonzero(~seen.all(axis=0))
+    known[:, partial[0]] *= 1e6
+    others = ~seen
+    others[:, partial[0]] = False
+    before = hidden_error(co.complete(known).to_dense(), M, ~others)
+    known[7, full[2]] = 1e4
+    completion = co.complete(known)
+    assert hidden_error(completion.to_dense(), M, ~others) < 1.2 * before
+    alone = known.copy()
+    alone[:, partial[0]] = np.nan
+    said = co.complete(alone).choices["wild"]
+    assert f"row 7 of column {full[2]} is 10000" in said and "nothing was learned from it" in said
+
+
+def test_columns_are_not_dropped_until_none_that_teaches_is_left(rng):
+    """One of two full columns is zero: the other one teaches, however unlike one of its entries is."""
+    x = rng.standard_normal(30)
+    x[4] = 40.0
+    M = np.outer(x, np.append([0.0, 1.0], rng.standard_normal(18))) + 0.05 * rng.standard_normal((30, 20))
+    M[:, 0] = 0
+    known = np.where(rng.random(M.shape) < 0.4, M, np.nan)
+    known[:, :2], known[4] = M[:, :2], np.nan
+    known[4, :2] = M[4, :2]
+    assert co.complete(known).rank >= 1
+
+
+def test_a_typo_does_not_widen_the_means(rng):
+    L, R = low_rank(rng, 60, 150, 3)
+    M = L @ R + 0.1 * rng.standard_normal((60, 150))
+    known, seen = hide(rng, M, 40, 12)
+    column = np.flatnonzero(seen.all(axis=0))[4]
+    partial = np.flatnonzero(~seen.all(axis=0))
+    widths = []
+    for typo in (np.nan, 300.0, 1e4):
+        spoiled = known.copy()
+        spoiled[7, column] = typo
+        _, low, high = co.complete(spoiled).column_means()
+        widths.append(np.median((high - low)[partial]))
+    assert max(widths) < 1.5 * min(widths)
+
+
+def test_full_columns_of_zeros_are_told(rng):
+    known = np.where(rng.random((20, 8)) < 0.5, rng.standard_normal((20, 8)), np.nan)
+    known[:, :2] = 0
+    assert "tell nothing" in co.complete(known).choices["fit"]
+    assert "fit to rounding" in co.complete(np.where(np.isnan(known), np.nan, 0.0)).choices["fit"]

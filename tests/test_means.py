@@ -167,3 +167,31 @@ def test_bad_arguments_and_methods_without_intervals_are_refused(rng):
             completion.column_means(level)
     with pytest.raises(ValueError, match="no intervals"):
         co.methods.nystrom(rng.standard_normal((20, 20)), n_columns=5, n_rows=5).column_means()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-9])
+def test_means_of_data_that_fit_nearly_to_rounding(rng, dtype, noise):
+    L, R = low_rank(rng, 300, 200, 5)
+    M = (L @ R + noise * rng.standard_normal((300, 200))).astype(dtype)
+    known, _ = hide(rng, M, 10, 30)
+    completion = co.complete(known)
+    mean, low, high = completion.column_means()
+    filled = completion.to_dense().mean(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(mean, filled, atol=10 * np.finfo(dtype).eps * np.abs(M).max())
+    assert (low <= mean).all() and (mean <= high).all()
+    assert (high - low).max() < 100 * max(noise, np.finfo(dtype).eps * np.abs(M).max())
+
+
+def test_a_direction_that_one_entry_alone_tells(rng):
+    """Beside little noise it must not cost the digits of all else."""
+    M = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 60))
+    M[5] = 0
+    for size in (1e3, 1e7):
+        X = M.copy()
+        X[5] = size * rng.standard_normal(60)
+        known, _ = hide(rng, X, 30, 15)
+        known[5] = X[5]
+        completion = co.complete(known, center=False, shrinkage=1e-12, refine=0)
+        mean, low, high = completion.column_means()
+        assert np.isfinite(mean).all() and np.isfinite(high - low).all()

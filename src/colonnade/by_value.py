@@ -20,6 +20,7 @@ _BIN_ENTRIES = 100  # at least
 _CAUTION = 20.0  # imaginary entries of average error about 0 with which those of a bin are diluted
 _SAME = 1e-9  # of the spread of predicted values: what differs by less is the same
 _WILD = 0.01  # of the errors of a bin, at either end, do not count in full
+_FAR = 1e6  # times the usual size, beyond which predicted values are not told apart
 _MIDDLE = np.linspace(0.1, 0.9, 41)  # shares of the errors of a bin that may be below the likeliest one
 
 
@@ -94,9 +95,12 @@ def _bins(predicted) -> tuple[np.ndarray, list[np.ndarray]]:
     n_bins = min(_BINS, n // _BIN_ENTRIES)
     if n_bins == 0:
         return np.zeros(0), []
-    size, spread = float(np.abs(predicted).max()), float(np.ptp(np.quantile(predicted, [0.1, 0.9])))
+    size = float(np.quantile(np.abs(predicted), 0.9))  # but for a few that are far off
+    spread = float(np.ptp(np.quantile(predicted, [0.1, 0.9])))
     grain = max(_SAME * spread, 64 * np.finfo(np.float64).eps * size) or 1.0
-    coarse = np.round(predicted / grain)  # what differs by rounding is the same value, and in the same bin
+    within = _FAR * (size or np.abs(predicted).max())
+    # What differs by rounding is the same value, and in the same bin.
+    coarse = np.round(np.clip(predicted, -within, within) / grain)
     order = np.argsort(coarse, kind="stable")
     starts = [0]
     for edge in np.searchsorted(coarse[order], coarse[order][np.arange(1, n_bins) * n // n_bins]):

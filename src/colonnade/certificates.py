@@ -97,13 +97,14 @@ def _measure(completion, columns, s, table, sizes) -> None:
         unit = np.abs(x).max(axis=1, initial=0)
         unit[unit == 0] = 1.0
         sizes[columns] = unit * np.sqrt((share * (x / unit[:, None]) ** 2).sum(axis=1))
-        freedom = s - _spent(U, weights, completion.penalty)
+        U, weights, share = (y[:1] if s == m else y for y in (U, weights, share))  # full columns are alike from here on
+        freedom = np.broadcast_to(s - _spent(U, weights, completion.penalty), columns.shape)
         free = freedom > (0.01 if completion.noise_variance else 0)
         relative = (share * (residual / unit[:, None]) ** 2).sum(axis=1)
         table.residual[columns[free]] = unit[free] * np.sqrt(relative[free] * s / freedom[free])
     if 0 < r <= s:
         table.smallest_eigenvalue[columns], table.condition[columns] = _spectrum(U, share, m)
-    table.uncertainty[columns] = _uncertainty(completion, U, weights, table.smallest_eigenvalue[columns])
+    table.uncertainty[columns] = _uncertainty(completion, U, weights, table.smallest_eigenvalue[columns[: len(U)]])
 
 
 def _spent(U, weights, penalty) -> np.ndarray:

@@ -402,7 +402,7 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     space, noise = lesson.space, lesson.noise_variance
     coefficients, status = solve(space, observations, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
-    said = {"wild": wild_words(observations), "bounds": _bounds_words(bounds, observations.values)}
+    said = {"wild": wild_words(observations, taught=noise == 0), "bounds": _bounds_words(bounds, observations.values)}
     choices = {**lesson.choices, **{about: words for about, words in said.items() if words}}
     return Completion(observations, space, coefficients, status, noise, bounds, choices, optimism=optimism, run=run)
 

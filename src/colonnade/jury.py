@@ -13,7 +13,7 @@ import numpy as np
 
 from .column_space import ColumnSpace, fit_column_space, truncated, with_offset
 from .hidden_columns import DRAWS, Hidden, hidden_in_turn, some_of_the_full
-from .leaving_out import MANY_COLUMNS, Model
+from .leaving_out import LEAST_SHARE, MANY_COLUMNS, Model
 from .losses import Asked, weights_of
 from .observations import Observations
 
@@ -42,12 +42,12 @@ class Jury:
 
     def with_full_columns(self, o: Observations, rng) -> Jury | None:
         """The jury to which full columns were added; None if there are too few of them."""
-        _, A = some_of_the_full(o, _MOST_FULL)
+        _, A, weights = some_of_the_full(o, _MOST_FULL)
         partial = self.partial.observations
         if A.shape[1] < _FEWEST_FULL or A.shape[0] < 3 or partial.shape[1] + A.shape[1] < MANY_COLUMNS:
             return None
         most = int(np.clip(_HIDDEN_ENTRIES / np.median(partial.n_observed), *_HIDDEN))
-        return Jury(partial, list(hidden_in_turn(A, partial.n_observed, _FOLDS, most, rng)))
+        return Jury(partial, list(hidden_in_turn(A, weights, partial.n_observed, _FOLDS, most, rng)))
 
     def losses(self, spaces: list[ColumnSpace], noise, models: list[Model], offset: float) -> list:
         """Losses and surprises of every model and offset variance, shape (k, g) each, those of partial columns first.
@@ -115,5 +115,6 @@ class _Fold:
     def losses(self, space: ColumnSpace, noise, model: Model, offset: float) -> list:
         """Of spaces like this one, and an offset beside it: the mean over the draws of each column."""
         own = truncated(self._space_with(space.center is not None, offset), space.rank)
+        noise = np.maximum(noise, LEAST_SHARE * own.entry_variance)  # less is the same but takes far longer
         found = self._asked.losses(own, noise, [Model(own.center, model.offset_variances)])
         return [tuple(x.reshape(DRAWS, -1, x.shape[1]).mean(axis=0) for x in pair) for pair in found]

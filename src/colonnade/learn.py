@@ -83,7 +83,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
 
     Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
-    least squares. Otherwise the choices with the least leave-one-out error are taken, and wild entries teach nothing.
+    least squares. Otherwise the choices with the least leave-one-out error are taken. Under a prior wild entries of
+    full columns teach nothing.
 
     Parameters
     ----------
@@ -95,6 +96,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     random_state : None, int or numpy Generator
         For which of many partial columns are asked; None asks the same ones every time.
     """
+    if not is_auto(shrinkage) and shrinkage > 0:
+        observations = without_wild_full(observations) or observations
     if not any(is_auto(value) for value in (rank, center, shrinkage)):
         space = fit_column_space(observations, rank=rank, center=center)
         return Lesson(space, shrinkage, choices_in_words(space, center, shrinkage, rank))
@@ -114,6 +117,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
         if space.rank == 0 or _fits_to_rounding(space, observations.take(asked)):
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             fit = "the data fit to rounding: plain least squares is exact"
+            if space.rank == 0 and observations.values.any():
+                fit = "the full columns are zero and tell nothing of the others"
             return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
     if is_auto(shrinkage) and (tame := without_wild_full(observations)):
         return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
@@ -254,6 +259,7 @@ def _choose(space_with: Callable, jury: Jury, wider_jury: Callable, rank, center
         found = fewer if fewer.error <= _AS_GOOD * found.error else found
         is_whole, best = found is best, found
     how = _ALL_DIRECTIONS if is_whole else "by leaving out"
+    how += ", that of the offset among them" if best.offset else ""
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     choices["fit"] = _fit_words(best, jury, spaces[0].center)
     return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)

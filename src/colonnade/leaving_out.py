@@ -18,7 +18,7 @@ from .column_space import ColumnSpace
 from .observations import Observations
 
 MANY_COLUMNS = 20  # of which each has one loss
-_SQUARED = 0.99e-10  # of the variance of an entry: less noise is lost beside squares
+LEAST_SHARE = 1e-10  # of the variance of an entry: less noise is lost beside squares
 _PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
 
 
@@ -79,7 +79,7 @@ def leave_out(space: ColumnSpace, o: Observations, noise_variances, models: list
     noise = np.asarray(noise_variances, dtype=np.float64)
     spread, unit = np.sqrt(space.variances), size_of(o)
     roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
-    exactly = noise.min(initial=np.inf) < _SQUARED * space.entry_variance
+    exactly = noise.min(initial=np.inf) < 0.99 * LEAST_SHARE * space.entry_variance
 
     def work(at):
         rows, w = o.rows[at], roots[at]

@@ -107,7 +107,7 @@ def _usual_size(values) -> float:
 
 
 def weights_of(least, ordinary) -> np.ndarray:
-    """What the losses count that are at least so large whatever the settings; shape (k,).
+    """The weight of each loss, given the least it has with any setting; shape (k,).
 
     Wild ones count for nothing. Of one that is far above the others a part counts, the same part for all settings: a
     large column has its say, but not the say of all.

@@ -29,13 +29,14 @@ from ._threads import one_blas_thread
 from .column_space import fit_column_space, with_offset
 from .hidden_columns import hidden_in_turn, some_of_the_full
 from .solve import Status
+from .wild_entries import without_wild_full
 
 _BLOCK_CELLS = 4_000_000
+_ROUNDING = 1e-6  # of the size of entries: less noise is lost in the formulas
 _ASKED_COLUMNS = 1_000
 _FEWEST_ENTRIES = 4  # of a column of which a third is hidden
 _SPLITS = 4  # random thirds of each asked column
 _FEWEST_FULL, MOST_FULL = 10, 200  # full columns that are hidden in turn
-_MOST_ENTRIES = 100  # that are left of each
 _FOLDS = 10
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of hidden parts are compared
 
@@ -54,8 +55,10 @@ def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.
         model = _Model(completion.space, noise)
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
         half = deviation * n_deviations
-    else:  # the data fit to rounding, and so do the means
-        half = deviation
+    else:  # of data that fit so well so do the means; each entry of a column is off by what its few entries leave
+        std = np.nan_to_num(completion.noise_std)
+        half = np.zeros(n)
+        half[filled] = n_deviations * std * np.sqrt(completion.rank / o.n_observed[filled])
         for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
             mean[filled[lo : lo + step]] = completion.columns(filled[lo : lo + step]).mean(axis=0, dtype=np.float64)
     return mean, mean - half, mean + half
@@ -68,9 +71,10 @@ def _filled(completion) -> np.ndarray:
 
 
 def _noise(completion) -> float:
+    """The noise variance of an entry; 0 where it is so small beside the entries that the formulas lose their digits."""
     noise = completion.noise_variance or completion.noise_std**2
-    size = np.mean(completion.space.variances) / completion.shape[0] if completion.rank else 0.0
-    return noise if np.isfinite(noise) and noise > 1e-24 * size else 0.0
+    least = _ROUNDING**2 * completion.space.entry_variance if completion.rank else 0.0
+    return noise if np.isfinite(noise) and noise > least else 0.0
 
 
 class _Model:
@@ -130,7 +134,8 @@ def _inverse(B, t):
         scaled = v / root
         return (scaled - np.einsum("csr,cr->cs", Q, np.einsum("csr,cs->cr", Q, scaled))) / root
 
-    return times_inverse, (1 - np.einsum("csr,csr->cs", Q, Q)) / t
+    at_least = 1 / (np.einsum("csr,csr->cs", B, B) + t)  # of any inverse, whatever rounding leaves of it
+    return times_inverse, np.maximum((1 - np.einsum("csr,csr->cs", Q, Q)) / t, at_least)
 
 
 @dataclass(frozen=True)
@@ -200,15 +205,16 @@ def _factor_of_full(completion, noise: float, sizes, unbiased: bool) -> float:
 
     `sizes` are numbers of entries that columns have.
     """
-    rows, A = some_of_the_full(completion.observations, MOST_FULL)
+    o = completion.observations
+    rows, A, weights = some_of_the_full(without_wild_full(o) or o, MOST_FULL)
     m, d = A.shape
     if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
         return 1.0
-    rng, sizes = as_generator(0), np.minimum(sizes, _MOST_ENTRIES)
+    rng = as_generator(0)
     center, offset = completion.space.center is not None, _offset_of(completion.space, rows, A)
     of_wholes, of_parts = [], []
     with one_blas_thread():
-        for hidden in hidden_in_turn(A, sizes, _FOLDS, d, rng):
+        for hidden in hidden_in_turn(A, weights, sizes, _FOLDS, d, rng):
             space = fit_column_space(hidden.others, rank=max(1, completion.rank), center=center)
             model = _Model(with_offset(space, offset), noise)
             mean, deviation = model.means(hidden.seen, model.sum_over_rows, m, unbiased)

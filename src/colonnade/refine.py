@@ -105,11 +105,12 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
     """
     if is_auto(n_sweeps) and lesson.is_exact:
         return _unrefined(lesson, "none: there is nothing to gain")
-    if n_sweeps != 0 and not _squares_fit(observations):
-        return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
     if n_sweeps == 0:
         return lesson, 1.0
-    observations = without_wild_full(observations) or observations
+    if not _squares_fit(observations):
+        return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
+    if lesson.noise_variance:
+        observations = without_wild_full(observations) or observations
     if not is_auto(n_sweeps):
         if lesson.space.rank == 0:
             return lesson, 1.0
