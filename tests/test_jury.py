@@ -184,6 +184,22 @@ def test_full_columns_that_are_asked_too_help_where_columns_are_unequal(monkeypa
     assert np.exp(np.mean(np.log(ratios))) < 0.97
 
 
+def test_offsets_are_taken_where_they_are_likely_to_help(monkeypatch):
+    """On average: to wait until they surely help costs more than they do where they do not."""
+    ratios = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        noise = np.exp(0.7 * rng.standard_normal(50)) * rng.standard_normal((200, 50))
+        M = rng.standard_normal((200, 1)) + 0.5 * rng.standard_normal(50) + noise
+        known, seen = hide(rng, M, 12, 15)
+        errors = []
+        for n_standard_errors in (0.5, 2.0):
+            monkeypatch.setattr("colonnade.learn._LIKELY", n_standard_errors)
+            errors.append(hidden_error(co.complete(known, refine=0).to_dense(), M, seen))
+        ratios.append(errors[0] / errors[1])
+    assert np.exp(np.mean(np.log(ratios))) < 0.998 and max(ratios) < 1.02
+
+
 def test_a_large_column_does_not_hide_the_typo_of_a_full_one(rng):
     L, R = low_rank(rng, 60, 90, 3)
     M = L @ R + 0.1 * rng.standard_normal((60, 90))
