@@ -40,7 +40,11 @@ def test_4_infinite_entries():
 @pytest.mark.parametrize(
     "rank, error, words",
     [
-        (0, ValueError, "rank must be a whole number from 1 to 4, the smaller of 12 rows and 4 full columns; got 0"),
+        (
+            0,
+            ValueError,
+            "rank must be a whole number from 1 to 4, the smaller of 12 rows and 4 full columns, or 'auto'; got 0",
+        ),
         (-1, ValueError, "got -1"),
         (5, ValueError, "from 1 to 4.*got 5"),
         (True, TypeError, "got True"),
@@ -89,7 +93,7 @@ def test_7_arguments_of_algorithm_1(settings, error, words):
     "settings, error, words",
     [
         ({"center": 1}, ValueError, "center must be one of True, False, 'auto'; got 1"),
-        ({"shrinkage": -1}, ValueError, r"shrinkage must be a finite number from 0 on; got -1"),
+        ({"shrinkage": -1}, ValueError, r"shrinkage must be a finite number from 0 on, or 'auto'; got -1"),
         ({"shrinkage": np.nan}, ValueError, "got nan"),
         ({"shrinkage": "much"}, TypeError, "got 'much'"),
         ({"refine": -1}, ValueError, "refine .* got -1"),

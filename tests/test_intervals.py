@@ -183,6 +183,21 @@ def test_the_deviation_is_that_of_the_posterior(rng):
             np.testing.assert_allclose(found**2, variance, rtol=1e-8)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_widths_grow_steadily_beyond_what_was_left_out(rng, level):
+    """Rows of many sizes: where less is known than of any entry left out intervals go on to widen, without a leap."""
+    L, R = low_rank(rng, 100, 300, 3)
+    M = (L @ R + 0.3 * rng.standard_normal((100, 300))) * rng.lognormal(0, 1, (100, 1))
+    completion = co.complete(hide(rng, M, 60, 25)[0])
+    calibration = completion._calibration
+    deviations = calibration.largest * np.geomspace(0.5, 20, 2000)
+    where = np.zeros(2000, int), np.zeros(2000), deviations / calibration.row_factors[0]
+    low, high = calibration.ends(*where, level)
+    widths = high - low
+    assert (np.diff(widths) >= -1e-9 * widths[1:]).all() and (widths[1:] < 1.01 * widths[:-1]).all()
+    assert widths[-1] > 5 * widths[0]
+
+
 def test_exact_data_have_no_width(rng):
     L, R = low_rank(rng, 60, 70, 3)
     known, seen = hide(rng, L @ R, 8, 9)

@@ -7,6 +7,7 @@ its columns, so that each fills it without a transpose.
 import hashlib
 import pickle
 from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -289,6 +290,24 @@ def test_9_memory_maps(fill, tmp_path):
     assert (tmp_path / "known.npy").read_bytes() == before
 
 
+def decimals(values):
+    return [None if np.isnan(x) else Decimal(repr(float(x))) for x in values]
+
+
+@LEARNING
+@pytest.mark.parametrize("make", ["objects", "pandas", "polars", "pyarrow"])
+def test_9_decimals_of_databases_are_numbers(fill, make):
+    known = whole_table() / 8  # which decimals hold exactly
+    columns = {f"c{k}": decimals(known[:, k]) for k in range(known.shape[1])}
+    data = {
+        "objects": lambda: np.array(list(columns.values()), dtype=object).T,
+        "pandas": lambda: pd.DataFrame(columns),
+        "polars": lambda: pl.DataFrame(columns),
+        "pyarrow": lambda: pa.table(columns),
+    }[make]()
+    np.testing.assert_array_equal(np.asarray(fill(data, known)), fill(known, known))
+
+
 # 10: no numbers
 
 
@@ -300,13 +319,13 @@ def with_(column, kind=object):
 
 NO_NUMBERS = {
     "complex": (table()[1].astype(complex), r"[Cc]omplex"),
-    "a string": (with_("1.5"), r"'1.5' is not a number; columns 7 hold str: convert or drop"),
+    "a string": (with_("1.5"), r"'1.5' is not a number; column 7 holds str: convert or drop"),
     "strings": (table()[1].astype(str), r"columns 0, 1, 2, 3, 4, \.\.\. hold str"),
-    "a string in a list": (with_("1.5").tolist(), r"columns 7 hold str"),
-    "an empty string": (with_(""), r"columns 7 hold str"),
-    "a complex object": (with_(1j), r"columns 7 hold complex"),
-    "a date": (with_(date(2020, 1, 1)), r"columns 7 hold date"),
-    "a table in a table": (with_([1.0]), r"columns 7 hold list"),
+    "a string in a list": (with_("1.5").tolist(), r"column 7 holds str"),
+    "an empty string": (with_(""), r"column 7 holds str"),
+    "a complex object": (with_(1j), r"column 7 holds complex"),
+    "a date": (with_(date(2020, 1, 1)), r"column 7 holds date"),
+    "a table in a table": (with_([1.0]), r"column 7 holds list"),
     "datetime64": (np.full((M, N), np.datetime64("2020-01-01")), r"columns 0, 1, 2, 3, 4, \.\.\. hold datetime64"),
     "timedelta64": (np.full((M, N), np.timedelta64(1, "D")), r"hold timedelta64"),
     "a number too large": (with_(10**400), r"too large for floating point: rescale"),

@@ -19,12 +19,13 @@ def as_count(name: str, value, low: int, high: int | None = None, why: str = "")
     return int(value)
 
 
-def as_real(name: str, value, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> float:
+def as_real(name: str, value, low: float = -math.inf, high: float = math.inf, ends: str = "[]", why: str = "") -> float:
     """A finite number between low and high; the brackets of `ends` say whether they are included."""
     allowed = f"a finite number in {ends[0]}{low:g}, {high:g}{ends[1]}"
     if math.isinf(high):
         at_least = f" from {low:g} on" if ends[0] == "[" else f" above {low:g}"
         allowed = "a finite number" + ("" if math.isinf(low) else at_least)
+    allowed += why
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}; got {value!r}")
     above = value >= low if ends[0] == "[" else value > low
@@ -140,8 +141,9 @@ def as_indices(name: str, value, length: int) -> np.ndarray:
             at = np.unravel_index(int(np.argmin(whole)), index.shape)
             raise ValueError(f"{name} must be whole numbers; {_element(name, at)} is {index[at]}")
     elif index.dtype.kind not in "iu":
-        hint = ": of a mask take np.flatnonzero" if index.dtype.kind == "b" else ""
-        raise TypeError(f"{name} must be whole numbers; got {index.dtype}{hint}")
+        hints = {"b": ": of a mask take np.flatnonzero", "O": ": take np.arange" if isinstance(value, slice) else ""}
+        got = index.dtype if index.ndim or index.dtype.kind != "O" else type(value).__name__
+        raise TypeError(f"{name} must be whole numbers; got {got}{hints.get(index.dtype.kind, '')}")
     inside = (index >= 0) & (index < length)
     if not inside.all():
         at = np.unravel_index(int(np.argmin(inside)), index.shape)
@@ -217,6 +219,9 @@ def refuse_mask(name: str, value) -> None:
     """A mask that would be lost must not be ignored."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries, which have no meaning here; fill or drop them")
+
+
+OR_AUTO = ", or 'auto'"  # to say of a setting that may be left to the data
 
 
 def is_auto(value) -> bool:

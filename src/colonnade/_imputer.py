@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from ._arguments import as_count, is_auto
+from ._arguments import OR_AUTO, as_count, is_auto
 from ._numbers import array_of, numbers_of
 from ._threads import in_threads
 from .completion import Completion, complete
@@ -89,10 +89,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _completion(self, observations: Observations, sizes: str, refine) -> Completion:
         """What `complete` makes of the training data; `sizes` names m and d in words."""
         if not is_auto(self.refine):
-            as_count("refine", self.refine, 0)
+            as_count("refine", self.refine, 0, why=OR_AUTO)
         m, d = observations.shape[0], observations.full_columns.size
         if not is_auto(self.rank):
-            as_count("rank", self.rank, 1, min(m, d), f", the smaller of {sizes.format(m, d)}")
+            as_count("rank", self.rank, 1, min(m, d), f", the smaller of {sizes.format(m, d)}{OR_AUTO}")
         settings = {name: getattr(self, name) for name in ("rank", "center", "shrinkage", "random_state")}
         completion = complete(observations, refine=refine, bounds=self.bounds, **settings)
         if completion.rank or observations.partial_columns.size:

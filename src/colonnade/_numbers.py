@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from decimal import Decimal
 
 import numpy as np
 
@@ -37,7 +38,8 @@ def not_numbers(name: str, columns, kind) -> str:
     """What to say of columns that hold something else, Python objects of some type or a dtype of numpy."""
     shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
     hint = ", and a string such as '1.5' is not a number" if isinstance(kind, str) else ""
-    return f"{name} must be real numbers{hint}; columns {shown} hold {kind}: convert or drop them"
+    where, it = (f"column {shown} holds", "it") if len(columns) == 1 else (f"columns {shown} hold", "them")
+    return f"{name} must be real numbers{hint}; {where} {kind}: convert or drop {it}"
 
 
 def are_numbers(objects) -> bool:
@@ -68,4 +70,4 @@ def _is_missing(x) -> bool:
 
 
 def _is_number(x) -> bool:
-    return isinstance(x, (numbers.Real, np.bool_))
+    return isinstance(x, (numbers.Real, Decimal, np.bool_))

@@ -14,7 +14,7 @@ from .column_space import ColumnSpace, fit_stored_column_space, is_tall
 from .disk_columns import FullColumns, RowFile, evenly, some_partial_columns
 from .learn import Lesson, choices_in_words, learn
 from .observations import Observations, index_dtype, pointers_of
-from .refine import refine_lesson
+from .refine import learn_and_refine
 
 _PARTIAL_COLUMNS = 20, 4_000  # that are looked at: at least and at most
 _PARTIAL_ENTRIES = 2_000_000  # that they have, about
@@ -88,11 +88,8 @@ def joined(full: Observations, partial: Observations, order=None) -> Observation
 
 def _learned_at_once(o: Observations, settings: dict) -> tuple[Lesson, float]:
     """As `complete` does it."""
-    settings = dict(settings)
-    seed, sweeps = settings.pop("random_state"), settings.pop("refine")
-    rng = None if seed is None else as_generator(seed)
-    lesson = learn(o, **settings, random_state=rng)
-    return refine_lesson(o, lesson, sweeps, as_generator(0) if rng is None else rng)
+    seed = settings["random_state"]
+    return learn_and_refine(o, **{**settings, "random_state": None if seed is None else as_generator(seed)})
 
 
 def _judged_settings(full: FullColumns, partial: Observations, affordable: int, settings: dict) -> tuple[dict, dict]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_real, as_shape, is_auto
+from ._arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto
 from ._threads import InBackground, ahead, patiently
 from .block_files import (
     fullest_columns,
@@ -51,7 +51,7 @@ from .files._read import checked_fields, paths_of
 from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, sorted_batches
 from .labels import Names, TripleFiles, numbered, recounted
 from .observations import Observations, index_dtype
-from .solve import solve_columns
+from .out_of_line import solve_in_line
 from .storage import is_result
 from .stored import manifest_of, write_manifest
 from .tall import exceeds_memory, groups_of_blocks, solve_by_row_blocks
@@ -209,7 +209,7 @@ def solve_block(
     coefficients : array of shape (columns, r)
     status : int8 array of shape (columns,)
     """
-    coefficients, status = solve_columns(space, entries, penalty=penalty, typical=typical, n_threads=n_threads)
+    coefficients, status = solve_in_line(space, entries, penalty=penalty, typical=typical, n_threads=n_threads)
     return np.ascontiguousarray(coefficients.T), status
 
 
@@ -236,10 +236,10 @@ def _block_entries(asked, memory: int, folder: Path | None) -> int:
 
 def checked_settings(rank, center, shrinkage, refine, random_state) -> dict:
     return {
-        "rank": rank if is_auto(rank) else as_count("rank", rank, 1),
+        "rank": rank if is_auto(rank) else as_count("rank", rank, 1, why=OR_AUTO),
         "center": as_choice("center", center, (True, False, "auto")),
-        "shrinkage": shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0),
-        "refine": refine if is_auto(refine) else as_count("refine", refine, 0),
+        "shrinkage": shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0, why=OR_AUTO),
+        "refine": refine if is_auto(refine) else as_count("refine", refine, 0, why=OR_AUTO),
         "random_state": None if random_state is None else as_count("random_state", random_state, 0),
     }
 
@@ -350,7 +350,7 @@ def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> Non
         raise ValueError(no_full_column(m, fullest_columns(folder, entries)))
     rank = run.settings["rank"]
     if not is_auto(rank):
-        as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
+        as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
     if d == n and is_auto(rank):
         write_lesson(folder, every_column_is_full(m, triples.dtype))
     else:

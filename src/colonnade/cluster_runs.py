@@ -15,6 +15,7 @@ from .cluster_tasks import observations_of, on_cluster, solve_part, solve_stored
 from .grouping import Triples
 from .labels import Names
 from .observations import Observations, pointers_of
+from .out_of_line import typical_entries_of
 from .sources import real_dtype
 from .tall import exceeds_memory, groups_of_blocks
 
@@ -55,7 +56,7 @@ class Gathered:
     def solve(self, space, observations, *, penalty, progress=None):
         """As `solve_columns`, of the observations that were gathered."""
         client = self._work.client
-        common = on_cluster(client, space), penalty, _typical(observations)
+        common = on_cluster(client, space), penalty, typical_entries_of(observations)
 
         def submit(keys):
             return [client.submit(solve_part, *common, self._blocks[k], pure=False) for k in keys]
@@ -80,19 +81,13 @@ def solve_parts(work: Work, report: Callable, space, observations, *, penalty, p
     """As `solve_columns`; the observations travel with the tasks."""
     o, client = observations, work.client
     edges = _parts(o)
-    common = on_cluster(client, space), penalty, _typical(o)
+    common = on_cluster(client, space), penalty, typical_entries_of(o)
 
     def submit(keys):
         parts = (_columns(o, edges[k], edges[k + 1]) for k in keys)
         return [client.submit(solve_part, *common, part, pure=False) for part in parts]
 
     return _solved(work, _named(edges), submit, report)
-
-
-def _typical(o: Observations) -> float:
-    """The median number of entries of the partial columns."""
-    counts = o.n_observed[o.partial_columns]
-    return float(np.median(counts)) if counts.size else 0.0
 
 
 def _parts(o: Observations) -> list[int]:

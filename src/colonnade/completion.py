@@ -8,16 +8,17 @@ from functools import cached_property
 
 import numpy as np
 
-from ._arguments import as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto, shown
+from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto, shown
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate, deviations
-from .learn import Lesson, learn, penalty_of
+from .learn import Lesson, penalty_of
 from .means import mean_errors, means_and_ends
 from .observations import Observations, as_observations
+from .out_of_line import in_line, out_of_line, solve_in_line
 from .provenance import run_facts
-from .refine import refine_lesson
+from .refine import learn_and_refine
 from .sampling import observe
 from .solve import Status, solve_columns
 from .sources import as_source
@@ -106,6 +107,11 @@ class Completion:
     def penalty(self) -> np.ndarray:
         """Lambda, the penalty of each direction, shape (r,)."""
         return penalty_of(self.space, self.noise_variance)
+
+    @cached_property
+    def used(self) -> Observations:
+        """Those that have a part in filling columns: under a prior all but what is out of line; see `out_of_line`."""
+        return in_line(self.space, self.observations, self.penalty)
 
     @property
     def noise_std(self) -> float:
@@ -369,11 +375,11 @@ def complete(
         Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
-    return completed_by(solve_columns, as_observations(data), bounds, random_state, progress, **settings)
+    return completed_by(solve_in_line, as_observations(data), bounds, random_state, progress, **settings)
 
 
 def completed_by(solve, observations, bounds, random_state, progress, *, rank, center, shrinkage, refine) -> Completion:
-    """`complete`, with another way to solve the columns than `solve_columns`, called like it."""
+    """`complete`, with another way to solve the columns than `solve_in_line`, called like it."""
     asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     m, n = observations.shape
     d = observations.full_columns.size
@@ -385,11 +391,11 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
         unseen = [i if names is None else shown(names[i]) for i in np.flatnonzero(seen == 0)]
         raise ValueError(no_full_column(m, fullest, int((seen == n).sum()) if n else 0, unseen))
     if not is_auto(rank):
-        rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns")
+        rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
     center = as_choice("center", center, (True, False, "auto"))
-    shrinkage = shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0)
+    shrinkage = shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0, why=OR_AUTO)
     if not is_auto(refine):
-        refine = as_count("refine", refine, 0)
+        refine = as_count("refine", refine, 0, why=OR_AUTO)
     bounds = checked_bounds(bounds)
     progress = as_progress(progress)
     rng = None if random_state is None else as_generator(random_state)
@@ -397,12 +403,17 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
         lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
     else:
         with one_blas_thread() if observations.values.size < _SMALL else nullcontext():
-            lesson = learn(observations, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
-            lesson, optimism = refine_lesson(observations, lesson, refine, as_generator(0) if rng is None else rng)
+            lesson, optimism = learn_and_refine(
+                observations, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
+            )
     space, noise = lesson.space, lesson.noise_variance
     coefficients, status = solve(space, observations, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
-    said = {"wild": wild_words(observations, taught=noise == 0), "bounds": _bounds_words(bounds, observations.values)}
+    unused = out_of_line(space, observations, lesson.penalty)
+    said = {
+        "wild": wild_words(observations, unused, taught=noise == 0),
+        "bounds": _bounds_words(bounds, observations.values),
+    }
     choices = {**lesson.choices, **{about: words for about, words in said.items() if words}}
     return Completion(observations, space, coefficients, status, noise, bounds, choices, optimism=optimism, run=run)
 
@@ -481,7 +492,8 @@ def no_full_column(m: int, fullest: dict, n_full_rows: int = 0, unseen_rows=()) 
     drop = "drop the rows that none has"
     if unseen_rows:
         listed = ", ".join(map(str, unseen_rows[:3])) + (", ..." if len(unseen_rows) > 3 else "")
-        drop = f"drop the {len(unseen_rows):,} rows without an entry ({listed})"
+        rows = "row" if len(unseen_rows) == 1 else f"{len(unseen_rows):,} rows"
+        drop = f"drop the {rows} without an entry ({listed})"
     return (
         f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest are {named}:"
         f" {drop}, measure some columns in full, or transpose the data{turn}"

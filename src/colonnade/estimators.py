@@ -12,7 +12,8 @@ from ._imputer import Imputer, no_complete
 from .column_space import ColumnSpace
 from .completion import Completion, complete
 from .observations import Observations, index_dtype
-from .solve import Status, solve_columns
+from .out_of_line import solve_in_line
+from .solve import Status
 
 _FILLED = [status for status in Status if status.is_filled]
 
@@ -78,7 +79,7 @@ class CompleteRowsImputer(Imputer):
         """Write every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
         observations = _rows_as_columns(samples.shape, at, known)
         space = _in_precision(self._space, samples.dtype)
-        coefficients, status = solve_columns(space, observations, penalty=self._penalty, n_threads=n_threads)
+        coefficients, status = solve_in_line(space, observations, penalty=self._penalty, n_threads=n_threads)
         np.matmul(coefficients.T, space.basis.T, out=predicted)
         if space.center is not None:
             predicted += space.center

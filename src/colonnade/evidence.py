@@ -84,7 +84,7 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
 
     And for how many unseen entries each stands.
     """
-    asked = completion.observations.take(tested)
+    asked = completion.used.take(tested)
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
     errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)

@@ -128,7 +128,8 @@ def _is_numeric(kind, column) -> bool:
     word = str(kind).lower().partition("[")[0]
     if word == "object" and hasattr(column, "iloc"):  # what pandas makes of numbers beside None or NA
         return are_numbers(column.to_numpy())
-    return word.startswith(("float", "double", "halffloat", "int", "uint", "bool", "null")) and "interval" not in word
+    numeric = "float", "double", "halffloat", "int", "uint", "bool", "decimal", "null"
+    return word.startswith(numeric) and "interval" not in word
 
 
 def _from_pandas(column, dtype):

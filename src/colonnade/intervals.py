@@ -9,9 +9,9 @@ model is quite true, so the widths are those that hold the wanted share of obser
 left out (split conformal), each counted for its share of the entries of its column that are unseen: the coverage rests
 on their errors, not on the model. How much wider intervals are where less is known (see `contours`), which factors, and
 whether errors go farther to one side at some values (see `by_value`), is chosen on these entries too: at no usual level
-wider than intervals of constant width, and besides as narrow as can be. Where far less is known than of any of these,
-as in columns without an entry, only the model can tell how much less: half-widths then are at least in proportion to
-the deviation.
+wider than intervals of constant width, and besides as narrow as can be. Where far less is known than of any of these
+only the model can tell how much less, and half-widths grow in proportion to the deviation; in columns without an entry
+to leave out they are in proportion to it altogether, if that is more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROW_CAUTION = 10.0  # entries of a row that count for half, all others for the 
 _IN_PROPORTION, _CONSTANT = 2.0**-10, 2.0**30  # times the deviation: what widths then are
 _ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 _SPREADS = np.array([*(2.0 ** np.arange(-4, 1.5, 0.5)), _CONSTANT])  # times this, of the contours that are tried
-_TRIED = 2.0  # times the largest deviation of the entries left out: beyond, only the model can tell
+_TRIED = 2.0  # times the largest deviation of the entries left out: beyond it widths grow in proportion
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
 _LEAST = 1e-300  # width that has a logarithm
 _EQUAL = 0.005  # by which logarithms of widths may differ by chance, at each level
@@ -107,11 +107,11 @@ class Calibration:
         own = deviations * self.row_factors[rows] * self.value_factors.at(predicted)
         if self.ratios.values.size == 0:
             return own * stats.norm.ppf(0.5 + level / 2)
-        result = half_widths(self.log_thresholds.at(level), self.spread * own)
-        with np.errstate(invalid="ignore"):
+        tried = np.minimum(own, _TRIED * self.largest)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result = half_widths(self.log_thresholds.at(level), self.spread * tried) * (own / tried)
             by_model = own * self.ratios.at(level)
-        beyond = untried | (own > _TRIED * self.largest)
-        return np.where(own == 0, 0.0, np.where(beyond, np.maximum(result, by_model), result))
+        return np.where(own == 0, 0.0, np.where(untried, np.maximum(result, by_model), result))
 
 
 class _LeftOut(NamedTuple):
@@ -138,7 +138,7 @@ class _Setting(NamedTuple):
 def calibrate(completion) -> Calibration:
     """Leave out entries of partial columns."""
     m = completion.shape[0]
-    asked = completion.observations.take(able_columns(completion))
+    asked = completion.used.take(able_columns(completion))
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
     entries = _LeftOut(
@@ -250,7 +250,7 @@ def _plain_noise(completion) -> float:
 
 def deviations(completion, rows, columns) -> np.ndarray:
     """Predicted standard deviations of entries measured anew, without the factors of rows; shape (k,)."""
-    o, space = completion.observations, completion.space
+    o, space = completion.used, completion.space
     noise = completion.noise_variance or _plain_noise(completion) ** 2
     scale = np.sqrt(space.variances) if completion.noise_variance else 1.0
 

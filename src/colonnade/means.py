@@ -46,7 +46,7 @@ def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.
 
     See `Completion.column_means`.
     """
-    o, (m, n) = completion.observations, completion.shape
+    o, (m, n) = _asked(completion, unbiased), completion.shape
     mean, deviation = np.full(n, np.nan), np.zeros(n)
     for j in o.full_columns:
         mean[j] = (o.values[o.indptr[j] : o.indptr[j + 1]] / np.float64(m)).sum()
@@ -62,6 +62,11 @@ def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.
         for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
             mean[filled[lo : lo + step]] = completion.columns(filled[lo : lo + step]).mean(axis=0, dtype=np.float64)
     return mean, mean - half, mean + half
+
+
+def _asked(completion, unbiased: bool):
+    """The observations that tell the means: all of them if no random rows may be left out, however unlikely."""
+    return completion.observations if unbiased else completion.used
 
 
 def _filled(completion) -> np.ndarray:
@@ -168,7 +173,7 @@ def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanError
     if noise == 0 or able.size == 0:
         return MeanErrors(np.zeros(0), completion.optimism)
     some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
-    asked = completion.observations.take(some)
+    asked = _asked(completion, unbiased).take(some)
     scores = _scores_of_parts(_Model(completion.space, noise), asked, unbiased, as_generator(0), _SPLITS)
     factor = _factor_of_full(completion, noise, asked.n_observed, unbiased) if hide_full else 1.0
     return MeanErrors(np.sort(scores), completion.optimism * factor)

@@ -303,9 +303,8 @@ def _matrix_and_mask(M):
     """Numbers of a dense matrix and where they are known; the input is not touched."""
     values, mask = numbers_of("the data", M)
     if values.ndim != 2 or 0 in values.shape:
-        raise ValueError(
-            f"the data must have two dimensions, rows and columns, none of them 0; got shape {values.shape}"
-        )
+        got = "None" if M is None else f"shape {values.shape}"
+        raise ValueError(f"the data must have two dimensions, rows and columns, none of them 0; got {got}")
     seen = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
     return values, seen if mask is None else seen & ~mask
 

@@ -18,12 +18,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from ._arguments import is_auto
+from ._arguments import as_generator, is_auto
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fix_signs
-from .learn import Lesson, penalty_of
+from .learn import Lesson, learn, penalty_of
 from .leaving_out import column_losses, columns_alike, is_no_chance, least_noise, leave_one_out, size_of
 from .observations import Observations
+from .out_of_line import in_line
 from .solve import Status, solve_columns
 from .wild_entries import without_wild_full
 
@@ -81,6 +82,26 @@ class _Verdict:
         """By how much entries hidden from the sweeps are worse predicted than those left out after they were seen."""
         seen = np.mean([_seen_errors(space, noise, asked) for space, asked in self.left]) if self.left else 0.0
         return float(np.clip(self.typical / seen, 1.0, 10.0)) if seen > 0 else 1.0
+
+
+def learn_and_refine(
+    observations: Observations, *, rank, center, shrinkage, refine, random_state
+) -> tuple[Lesson, float]:
+    """What `learn` and then `refine_lesson` make of the observations; what is out of line has no say in either.
+
+    Parameters
+    ----------
+    observations : Observations
+    rank, center, shrinkage, refine
+        As of `complete`.
+    random_state : None or numpy Generator
+    """
+    settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "random_state": random_state}
+    lesson = learn(observations, **settings)
+    likely = in_line(lesson.space, observations, lesson.penalty)
+    if likely is not observations:
+        lesson = learn(likely, **settings)
+    return refine_lesson(likely, lesson, refine, as_generator(0) if random_state is None else random_state)
 
 
 def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> tuple[Lesson, float]:

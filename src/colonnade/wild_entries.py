@@ -11,6 +11,7 @@ from .observations import Observations
 
 _WILD = 100.0  # times every other entry of its row and of its column: to be named
 _UNLIKE = 10.0  # likewise: to teach nothing
+_LARGER = 5.0  # than all other numbers: perhaps a code
 _MOST = 20  # that are looked at, the largest ones
 _SAMPLE = 20_000  # entries that tell the usual size
 
@@ -68,22 +69,50 @@ def without_wild_full(o: Observations) -> Observations | None:
     return tame if tame is not o and is_enough else None
 
 
-def wild_words(o: Observations, taught: bool) -> str:
-    """The largest of them by name, and what to do; "" if there is none. Whether they were `taught` like others."""
+def wild_words(o: Observations, unused, taught: bool) -> str:
+    """The largest of them by name, and what to do; "" if there is none.
+
+    Parameters
+    ----------
+    o : Observations
+    unused : int array
+        Where in `values` of partial columns entries stand that were out of line and had no part in the answer.
+    taught : bool
+        Whether wild entries of full columns taught like others.
+    """
     found, times = wild_entries(o), _WILD
     tame = None if taught else without_wild_full(o)
     if found.size == 0 and tame is not None:
         found, times = wild_entries(o, _UNLIKE, o.full_columns), _UNLIKE
+    how = f"over {times:g} times any other entry of its row and its column"
     if found.size == 0:
-        return ""
+        found = unused[np.argsort(-np.abs(o.values[unused].astype(np.float64)), kind="stable")]
+        how = "far out of line with its row and its column"
+    if found.size == 0:
+        return _code_words(o.values)
     j = int(np.searchsorted(o.indptr, found[0], side="right") - 1)
     i = int(o.rows[found[0]])
     row = i if o.row_names is None else shown(o.row_names[i])
     column = j if o.column_names is None else shown(o.column_names[j])
-    more = f" (and {found.size - 1:,} more)" if found.size > 1 else ""
-    unlearned = tame is not None and j in o.full_columns and j not in tame.full_columns
+    n_more = np.union1d(found, unused).size - 1
+    more = f" (and {n_more:,} more)" if n_more else ""
+    unlearned = found[0] in unused or (tame is not None and j in o.full_columns and j not in tame.full_columns)
     return (
-        f"row {row} of column {column} is {o.values[found[0]]:g}, over {times:g} times any other entry of its row and"
-        f" its column{more}{'; nothing was learned from it' if unlearned else ''}:"
-        " take it out if that is a typo or stands for nothing"
+        f"row {row} of column {column} is {o.values[found[0]]:g}, {how}{more}"
+        f"{'; nothing was learned from it' if unlearned else ''}: take it out if that is a typo or stands for nothing"
+    )
+
+
+def _code_words(values) -> str:
+    """Of a number that stands at several places and is far larger than all others; "" if there is none."""
+    if values.size == 0:
+        return ""
+    code = max(values.min(), values.max(), key=abs)
+    is_code = values == code
+    others = max(abs(float(end(values, initial=0, where=~is_code))) for end in (np.min, np.max))
+    if not 0 < others < abs(float(code)) / _LARGER or np.count_nonzero(is_code) < 2:
+        return ""
+    return (
+        f"{code:g} stands at {np.count_nonzero(is_code):,} places and is over {_LARGER:g} times as large as any other"
+        " number: leave these empty if it stands for nothing"
     )

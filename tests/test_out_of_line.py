@@ -1,0 +1,129 @@
+"""Typos and codes in partial columns: what is out of line decides nothing, what is large for a reason does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade.blocks import complete_triples
+from colonnade.out_of_line import out_of_line
+
+from problems import hide, low_rank
+
+
+def noisy(rng, m=60, n=120, n_full=40, n_entries=14):
+    """About 10, with deviations of about 2 and noise of 0.1."""
+    L, R = low_rank(rng, m, n, 3)
+    M = 10 + L @ R + 0.1 * rng.standard_normal((m, n))
+    return M, *hide(rng, M, n_full, n_entries)
+
+
+def with_typos(rng, known, seen, number, n_columns=3, each=1):
+    """Some columns get the number at some of their entries; the table, and where they are."""
+    spoiled, typos = known.copy(), np.zeros(known.shape, bool)
+    for j in rng.choice(np.flatnonzero(~seen.all(axis=0)), n_columns, replace=False):
+        typos[rng.choice(np.flatnonzero(seen[:, j]), each, replace=False), j] = True
+    spoiled[typos] = number
+    return spoiled, typos
+
+
+@pytest.mark.parametrize("number, each", [(-999.0, 1), (-999.0, 3), (1e6, 1), (1e200, 2)])
+def test_the_answer_is_that_of_a_table_without_the_typos(rng, number, each):
+    _, known, seen = noisy(rng)
+    spoiled, typos = with_typos(rng, known, seen, number, each=each)
+    expected, found = co.complete(np.where(typos, np.nan, known)), co.complete(spoiled)
+    np.testing.assert_array_equal(found.to_dense()[typos], number)
+    np.testing.assert_allclose(found.to_dense()[~typos], expected.to_dense()[~typos], rtol=1e-8)
+    i, j = np.nonzero(~seen)
+    for end, without in zip(found.interval(i, j), expected.interval(i, j), strict=True):
+        np.testing.assert_allclose(end, without, rtol=1e-6)
+    means = found.column_means(unbiased=False)[0]
+    np.testing.assert_allclose(means, expected.column_means(unbiased=False)[0], rtol=1e-6)
+    assert f"is {number:g}" in found.choices["wild"] and "nothing was learned from it" in found.choices["wild"]
+    assert not np.isin(found.certificates().verdict[typos.any(axis=0)], ["recovered"]).any(), "they are looked at"
+
+
+def test_every_way_to_solve_leaves_them_out(rng, tmp_path):
+    _, known, seen = noisy(rng)
+    spoiled, typos = with_typos(rng, known, seen, -999.0)
+    expected = co.complete(spoiled)
+    rows, columns = np.nonzero(~np.isnan(spoiled))
+    lines = [f"{i},{j},{float(spoiled[i, j])!r}\n" for i, j in zip(rows, columns)]
+    (tmp_path / "x.csv").write_text("".join(["row,column,value\n", *lines]))
+    stored = complete_triples(tmp_path / "x.csv", tmp_path / "out", shape=known.shape)
+    at = np.nonzero(~seen)
+    np.testing.assert_allclose(stored.entries(*at), expected.entries(*at), rtol=1e-9)
+    for end, other in zip(stored.interval(*at), expected.interval(*at), strict=True):
+        np.testing.assert_allclose(end, other, rtol=1e-6)
+    imputer = co.CompleteRowsImputer().fit(known.T)
+    new = spoiled.T[typos.any(axis=0)]
+    alone = imputer.transform(np.where(new == -999, np.nan, new))
+    np.testing.assert_allclose(imputer.transform(new)[new != -999], alone[new != -999], rtol=1e-8)
+
+
+def test_the_paper_uses_every_entry(rng):
+    _, known, seen = noisy(rng)
+    spoiled, typos = with_typos(rng, known, seen, -999.0)
+    completion = co.complete(spoiled, rank=3, center=False, shrinkage=0, refine=0)
+    assert completion.used is completion.observations
+    j = np.flatnonzero(typos.any(axis=0))[0]
+    O = np.flatnonzero(seen[:, j])
+    z = np.linalg.lstsq(completion.basis[O], spoiled[O, j], rcond=None)[0]
+    np.testing.assert_allclose(completion.coefficients[:, j], z, rtol=1e-8)
+
+
+def test_large_columns_and_units_of_rows_are_in_line(rng):
+    _, known, _ = noisy(rng)
+    for units in (10.0 ** rng.integers(-6, 7, (60, 1)), np.where(np.arange(120) % 7 == 0, 1e4, 1.0)):
+        completion = co.complete(known * units)
+        assert completion.used is completion.observations
+
+
+def test_what_others_foretell_is_in_line(rng):
+    """Half of the full columns, and one partial one a hundred times as much, have a bump at some rows."""
+    bump = np.where(np.arange(60) < 12, 1.0, 0.0)
+    M, _, seen = noisy(rng)
+    M[:, ::2] += bump[:, None] * rng.standard_normal(60)
+    j = np.flatnonzero(~seen.all(axis=0))[0]
+    M[:, j] += 300 * bump
+    seen[[0, 3, 6, 9], j], seen[[1, 2], j] = True, False
+    completion = co.complete(np.where(seen, M, np.nan))
+    assert completion.used is completion.observations
+    assert np.abs(completion.entries([1, 2], [j, j]) - M[[1, 2], j]).max() < 60
+
+
+def test_weights_and_small_columns(rng):
+    """An entry of little weight may be far off; of two entries the unlikely one is out of line; of one nothing is."""
+    M, known, seen = noisy(rng)
+    completion = co.complete(known)
+    a, b, c = np.flatnonzero(~seen.all(axis=0))[:3]
+    table = known.copy()
+    table[:, [a, b]] = np.nan
+    table[[4, 9], a] = M[4, a], 5000.0
+    table[4, b] = 5000.0
+    table[np.flatnonzero(seen[:, c])[0], c] = 5000.0
+    o = co.Observations.from_dense(table)
+    found = out_of_line(completion.space, o, completion.penalty)
+    assert set(o.entry_columns[found]) == {a, c} and (o.values[found] == 5000).all() and found.size == 2
+    light = replace(o, weights=np.where(o.values == 5000, 1e-12, 1.0))
+    assert out_of_line(completion.space, light, completion.penalty).size == 0
+
+
+def test_many_columns_are_looked_at_piece_by_piece(rng, monkeypatch):
+    _, known, seen = noisy(rng)
+    spoiled, _ = with_typos(rng, known, seen, 1e5, n_columns=10)
+    completion = co.complete(spoiled)
+    expected = out_of_line(completion.space, completion.observations, completion.penalty)
+    assert expected.size == 10
+    monkeypatch.setattr("colonnade.out_of_line._PIECE_ENTRIES", 50)
+    np.testing.assert_array_equal(out_of_line(completion.space, completion.observations, completion.penalty), expected)
+
+
+def test_a_number_that_stands_for_nothing_is_named(rng):
+    M, known, seen = noisy(rng)
+    assert "wild" not in co.complete(known).choices
+    full = np.flatnonzero(seen.all(axis=0))
+    known[5, full[:4]] = known[6, full[2:7]] = -999
+    assert co.complete(known).choices["wild"].startswith("-999 stands at 9 places")
+    assert "wild" not in co.complete((M > 10).astype(float) * np.where(seen, 1.0, np.nan)).choices
