@@ -214,7 +214,7 @@ def test_the_process_itself(folder):
     code = (  # hangs where a long solve would be, and tells that it is there
         "import sys, time, colonnade.completion as c, colonnade.cli as cli\n"
         "def slow(*a, **k):\n    print('here', flush=True)\n    time.sleep(60)\n"
-        "c.solve_in_line = slow\n"
+        "c.solve_columns = slow\n"
         "sys.argv = ['colonnade', 'complete', 'm.npy', '-o', 'f.npy']\n"
         "cli.run()"
     )

@@ -8,6 +8,7 @@ import pytest
 import colonnade as co
 from colonnade.blocks import complete_triples
 from colonnade.out_of_line import out_of_line
+from colonnade.wild_entries import code_places
 
 from problems import hide, low_rank
 
@@ -40,7 +41,7 @@ def test_the_answer_is_that_of_a_table_without_the_typos(rng, number, each):
         np.testing.assert_allclose(end, without, rtol=1e-6)
     means = found.column_means(unbiased=False)[0]
     np.testing.assert_allclose(means, expected.column_means(unbiased=False)[0], rtol=1e-6)
-    assert f"is {number:g}" in found.choices["wild"] and "nothing was learned from it" in found.choices["wild"]
+    assert f"{number:g}" in found.choices["wild"] and "nothing was learned from" in found.choices["wild"]
     assert not np.isin(found.certificates().verdict[typos.any(axis=0)], ["recovered"]).any(), "they are looked at"
 
 
@@ -104,10 +105,10 @@ def test_weights_and_small_columns(rng):
     table[4, b] = 5000.0
     table[np.flatnonzero(seen[:, c])[0], c] = 5000.0
     o = co.Observations.from_dense(table)
-    found = out_of_line(completion.space, o, completion.penalty)
+    found = out_of_line(completion.space, o, completion.penalty, by_column=True)
     assert set(o.entry_columns[found]) == {a, c} and (o.values[found] == 5000).all() and found.size == 2
     light = replace(o, weights=np.where(o.values == 5000, 1e-12, 1.0))
-    assert out_of_line(completion.space, light, completion.penalty).size == 0
+    assert out_of_line(completion.space, light, completion.penalty, by_column=True).size == 0
 
 
 def test_many_columns_are_looked_at_piece_by_piece(rng, monkeypatch):
@@ -127,3 +128,96 @@ def test_a_number_that_stands_for_nothing_is_named(rng):
     known[5, full[:4]] = known[6, full[2:7]] = -999
     assert co.complete(known).choices["wild"].startswith("-999 stands at 9 places")
     assert "wild" not in co.complete((M > 10).astype(float) * np.where(seen, 1.0, np.nan)).choices
+
+
+@pytest.mark.parametrize("sized, dropped", [(15.0, False), (100.0, True)])
+def test_how_far_is_out_of_line(rng, sized, dropped):
+    """In deviations of the prior; the entry moves the column, so that the others are worse predicted with it."""
+    _M, known, _ = noisy(rng)
+    completion = co.complete(known)
+    spread = np.sqrt((completion.basis**2) @ completion.space.variances + completion.noise_variance)
+    o = completion.observations
+    places = []
+    for j in o.partial_columns[:20]:
+        at = o.indptr[j] + np.argmax(np.linalg.norm(completion.basis[o.rows[o.indptr[j] : o.indptr[j + 1]]], axis=1))
+        i = o.rows[at]
+        center = 0.0 if completion.center is None else completion.center[i]
+        values = o.values.copy()
+        values[at] = center + sized * spread[i]
+        places.append(out_of_line(completion.space, replace(o, values=values), completion.penalty))
+        if dropped:
+            assert places[-1].tolist() == [at]
+    assert dropped or not any(place.size for place in places)
+
+
+def test_an_entry_that_harms_no_other_stays(rng):
+    """A row that has nothing to do with the others: its entry is far off, but its column is filled as well with it."""
+    M, _, seen = noisy(rng)
+    M[7] = 0.1 * rng.standard_normal(M.shape[1])
+    known = np.where(seen, M, np.nan)
+    completion = co.complete(known)
+    j = completion.observations.partial_columns[0]
+    known[7, j] = 40.0
+    o, space = co.Observations.from_dense(known), completion.space
+    U = space.basis.copy()
+    U[7] = 0.0
+    assert out_of_line(replace(space, basis=U), o, completion.penalty).size == 0
+
+
+def test_unbiased_means_count_what_is_out_of_line(rng):
+    _, known, seen = noisy(rng)
+    spoiled, typos = with_typos(rng, known, seen, -999.0)
+    columns = typos.any(axis=0)
+    clean = co.complete(np.where(typos, np.nan, known)).column_means()[0]
+    assert np.abs(co.complete(spoiled).column_means()[0] - clean)[columns].max() > 10
+
+
+def test_a_typo_beside_one_entry_leaves_what_one_entry_leaves(rng):
+    M, known, seen = noisy(rng)
+    j = np.flatnonzero(~seen.all(axis=0))[0]
+    known[:, j] = np.nan
+    known[4, j] = M[4, j]
+    expected = co.complete(known).interval([0, 9], [j, j])
+    known[30, j] = -5000.0
+    completion = co.complete(known)
+    assert completion.used.n_observed[j] == 1
+    for end, other in zip(completion.interval([0, 9], [j, j]), expected, strict=True):
+        np.testing.assert_allclose(end, other, rtol=1e-6)
+
+
+def test_codes_in_full_columns_are_not_learned_from(rng):
+    """Several in a row and in a column, where each hides the others."""
+    M, known, seen = noisy(rng)
+    full = np.flatnonzero(seen.all(axis=0))
+    spoiled = known.copy()
+    spoiled[5, full[:4]] = spoiled[8:11, full[6]] = -999.0
+    gaps = ~seen
+    before = np.linalg.norm((co.complete(known).to_dense() - M)[gaps])
+    completion = co.complete(spoiled)
+    assert np.linalg.norm((completion.to_dense() - M)[gaps]) < 1.3 * before
+    assert (
+        completion.choices["wild"].startswith("-999 stands at 7 places")
+        and "learned from them" in completion.choices["wild"]
+    )
+    assert completion.summary().index("Trust: first look at") > 0 and "wild" in repr(completion)
+
+
+def test_numbers_that_are_no_codes(rng):
+    """Powers of ten, marks beside zeros and ones, and a column that is so."""
+    _M, known, seen = noisy(rng)
+    powers = 10.0 ** rng.integers(0, 4, known.shape)
+    marks = rng.choice([0.0, 1.0, 10.0], known.shape, p=[0.6, 0.3, 0.1])
+    percent = known / 20
+    percent[:, np.flatnonzero(seen.all(axis=0))[0]] = rng.choice([0.0, 100.0], 60)
+    for table in (powers, marks, percent):
+        assert code_places(co.Observations.from_dense(np.where(seen, table, np.nan))).size == 0
+
+
+def test_many_typos_do_not_hide_each_other(rng):
+    """In every third partial column one of a size of its own, by which the noise would be thought large."""
+    M, known, seen = noisy(rng)
+    spoiled, typos = with_typos(rng, known, seen, 0.0, n_columns=25)
+    spoiled[typos] = rng.choice([-1.0, 1.0], 25) * rng.uniform(2000, 4000, 25)
+    gaps = ~seen
+    before = np.linalg.norm((co.complete(known).to_dense() - M)[gaps])
+    assert np.linalg.norm((co.complete(spoiled).to_dense() - M)[gaps]) < 1.3 * before

@@ -66,7 +66,7 @@ def _numbers_of_objects(name, values) -> np.ndarray:
 
 
 def _is_missing(x) -> bool:
-    return x is None or type(x).__name__ == "NAType"
+    return x is None or type(x).__name__ == "NAType" or (isinstance(x, Decimal) and x.is_nan())
 
 
 def _is_number(x) -> bool:

@@ -16,7 +16,7 @@ from .intervals import calibrate, deviations
 from .learn import Lesson, penalty_of
 from .means import mean_errors, means_and_ends
 from .observations import Observations, as_observations
-from .out_of_line import in_line, out_of_line, solve_in_line
+from .out_of_line import out_of_line, typical_entries_of, without
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
@@ -111,7 +111,7 @@ class Completion:
     @cached_property
     def used(self) -> Observations:
         """Those that have a part in filling columns: under a prior all but what is out of line; see `out_of_line`."""
-        return in_line(self.space, self.observations, self.penalty)
+        return without(self.observations, out_of_line(self.space, self.observations, self.penalty))
 
     @property
     def noise_std(self) -> float:
@@ -173,7 +173,7 @@ class Completion:
         rows, columns = self._places(rows, columns)
         centers = self.entries(rows, columns)
         rows, columns = rows.ravel(), columns.ravel()
-        untried = self.n_observed[columns] < 2
+        untried = self._n_used(columns) < 2
         deviations = self._deviations(rows, columns)
         below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
         low, high = centers + below.reshape(centers.shape), centers + above.reshape(centers.shape)
@@ -315,6 +315,10 @@ class Completion:
         result[at >= 0] = self.observations.values[at[at >= 0]]
         return result
 
+    def _n_used(self, columns) -> np.ndarray:
+        """How many entries have a part in filling these columns."""
+        return self.used.n_observed[columns]
+
     def _deviations(self, rows, columns) -> np.ndarray:
         """Predicted deviations of entries, 0 of those observed."""
         result = deviations(self, rows, columns)
@@ -330,7 +334,8 @@ class Completion:
     def __repr__(self) -> str:
         m, n = self.shape
         counts = [f"{int((self.status == s).sum()):,} {s.name.lower()}" for s in Status if (self.status == s).any()]
-        return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}>"
+        wild = "; wild entries: see choices['wild']" if "wild" in self.choices else ""
+        return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}{wild}>"
 
 
 def complete(
@@ -375,11 +380,11 @@ def complete(
         Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
-    return completed_by(solve_in_line, as_observations(data), bounds, random_state, progress, **settings)
+    return completed_by(None, as_observations(data), bounds, random_state, progress, **settings)
 
 
 def completed_by(solve, observations, bounds, random_state, progress, *, rank, center, shrinkage, refine) -> Completion:
-    """`complete`, with another way to solve the columns than `solve_in_line`, called like it."""
+    """`complete`, with another way to solve the columns than `solve_in_line` unless None, called like it."""
     asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     m, n = observations.shape
     d = observations.full_columns.size
@@ -407,15 +412,19 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
                 observations, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
             )
     space, noise = lesson.space, lesson.noise_variance
-    coefficients, status = solve(space, observations, penalty=lesson.penalty, progress=progress)
-    run = run_facts(**asked, bounds=bounds, random_state=random_state)
     unused = out_of_line(space, observations, lesson.penalty)
+    if solve is None:  # what `solve_in_line` does, with what is known already
+        likely, typical = without(observations, unused), typical_entries_of(observations)
+        solution = solve_columns(space, likely, penalty=lesson.penalty, typical=typical, progress=progress)
+    else:
+        solution = solve(space, observations, penalty=lesson.penalty, progress=progress)
+    run = run_facts(**asked, bounds=bounds, random_state=random_state)
     said = {
         "wild": wild_words(observations, unused, taught=noise == 0),
         "bounds": _bounds_words(bounds, observations.values),
     }
     choices = {**lesson.choices, **{about: words for about, words in said.items() if words}}
-    return Completion(observations, space, coefficients, status, noise, bounds, choices, optimism=optimism, run=run)
+    return Completion(observations, space, *solution, noise, bounds, choices, optimism=optimism, run=run)
 
 
 def _bounds_words(bounds, values) -> str | None:

@@ -79,7 +79,9 @@ class CompleteRowsImputer(Imputer):
         """Write every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
         observations = _rows_as_columns(samples.shape, at, known)
         space = _in_precision(self._space, samples.dtype)
-        coefficients, status = solve_in_line(space, observations, penalty=self._penalty, n_threads=n_threads)
+        coefficients, status = solve_in_line(
+            space, observations, penalty=self._penalty, n_threads=n_threads, by_column=True
+        )
         np.matmul(coefficients.T, space.basis.T, out=predicted)
         if space.center is not None:
             predicted += space.center

@@ -107,7 +107,7 @@ def _part(completion, columns):
 
 
 def _spread(completion, columns) -> float:
-    o = completion.observations.take(columns)
+    o = completion.used.take(columns)
     x = o.values.astype(np.float64) - (0 if completion.center is None else completion.center[o.rows])
     unit = float(np.abs(x).max(initial=0)) or 1.0
     return unit * float(np.sqrt(np.mean((x / unit) ** 2)))

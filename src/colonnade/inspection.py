@@ -8,6 +8,7 @@ from ._arguments import shown
 from .column_space import fit_column_space
 from .learn import learn
 from .observations import Observations
+from .wild_entries import wild_words, without_wild
 
 _SHOWN_VALUES = 30  # of the spectrum
 _LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
@@ -26,6 +27,7 @@ def inspect_observations(o: Observations) -> dict:
         taught, in words; None if there is nothing to try), can_be_completed, advice (sentences)
     """
     m, n = o.shape
+    tame = without_wild(o) or o
     columns = _side(o.n_observed, m)
     rows = _side(np.bincount(o.rows, minlength=m), n)
     facts = {
@@ -36,11 +38,13 @@ def inspect_observations(o: Observations) -> dict:
         "rows": rows,
         "complete_side": _complete_side(columns, rows),
         "fullest": [] if columns["full"] else _fullest(o),
-        "spectrum": _spectrum(o) if columns["full"] else None,
+        "spectrum": _spectrum(tame) if columns["full"] else None,
         "trial": learn(o).choices if columns["full"] and columns["partial"] else None,
         "can_be_completed": bool(columns["full"]),
     }
-    return {**facts, "advice": _advice(o, facts)}
+    wild = wild_words(o, np.zeros(0, np.int64), taught=False)
+    advice = [f"Look at this first: {wild}."] if wild else []
+    return {**facts, "advice": [*advice, *_advice(o, facts)]}
 
 
 def _side(counts: np.ndarray, whole: int) -> dict:

@@ -214,7 +214,7 @@ def _squares(errors, deviations) -> np.ndarray:
 
 def able_columns(completion) -> np.ndarray:
     """Partial columns of which entries can be left out, evenly chosen where there are many."""
-    o = completion.observations
+    o = completion.used
     partial = o.partial_columns
     able = partial[(o.n_observed[partial] > 1) & (completion.status[partial] != Status.OVERFLOW)]
     most = max(1, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[able])))) if able.size else 0

@@ -19,7 +19,7 @@ from .column_space import ColumnSpace, fit_column_space
 from .completion import Completion
 from .means import mean_errors, means_and_ends
 from .observations import Observations, as_observations
-from .solve import solve_columns
+from .out_of_line import solve_in_line
 
 _FOLDS = 5  # in which the known models are taken for new ones
 _FEWEST_KNOWN = 10  # models with which that is tried
@@ -164,7 +164,7 @@ def _rows_for_the_sum(F, g, t: float, k: int) -> np.ndarray:
 
 def _completion(observations: Observations, prior: ColumnSpace, caution: float) -> Completion:
     noise = caution * prior.noise_std**2
-    coefficients, status = solve_columns(prior, observations, penalty=noise / prior.variances)
+    coefficients, status = solve_in_line(prior, observations, penalty=noise / prior.variances)
     return Completion(observations, prior, coefficients, status, noise)
 
 

@@ -19,7 +19,7 @@ from .leaving_out import Model, is_no_chance, leave_one_out
 from .losses import best_noise, losses_with_midpoints, with_midpoints
 from .observations import Observations
 from .solve import solve_columns
-from .wild_entries import without_wild_full
+from .wild_entries import without_wild
 
 _ASKED_ENTRIES = 4_000  # of partial columns that are left out
 _ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
@@ -97,7 +97,7 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
         For which of many partial columns are asked; None asks the same ones every time.
     """
     if not is_auto(shrinkage) and shrinkage > 0:
-        observations = without_wild_full(observations) or observations
+        observations = without_wild(observations) or observations
     if not any(is_auto(value) for value in (rank, center, shrinkage)):
         space = fit_column_space(observations, rank=rank, center=center)
         return Lesson(space, shrinkage, choices_in_words(space, center, shrinkage, rank))
@@ -120,7 +120,7 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
             if space.rank == 0 and observations.values.any():
                 fit = "the full columns are zero and tell nothing of the others"
             return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
-    if is_auto(shrinkage) and (tame := without_wild_full(observations)):
+    if is_auto(shrinkage) and (tame := without_wild(observations)):
         return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
 
     def without_judging(why: str) -> Lesson:

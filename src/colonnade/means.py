@@ -29,7 +29,7 @@ from ._threads import one_blas_thread
 from .column_space import fit_column_space, with_offset
 from .hidden_columns import hidden_in_turn, some_of_the_full
 from .solve import Status
-from .wild_entries import without_wild_full
+from .wild_entries import without_wild
 
 _BLOCK_CELLS = 4_000_000
 _ROUNDING = 1e-6  # of the size of entries: less noise is lost in the formulas
@@ -169,7 +169,7 @@ class MeanErrors:
 def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanErrors:
     """What the columns of a completion tell of the errors of means; full ones too unless `hide_full` is False."""
     noise, filled = _noise(completion), _filled(completion)
-    able = filled[completion.n_observed[filled] >= _FEWEST_ENTRIES]
+    able = filled[_asked(completion, unbiased).n_observed[filled] >= _FEWEST_ENTRIES]
     if noise == 0 or able.size == 0:
         return MeanErrors(np.zeros(0), completion.optimism)
     some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
@@ -211,7 +211,7 @@ def _factor_of_full(completion, noise: float, sizes, unbiased: bool) -> float:
     `sizes` are numbers of entries that columns have.
     """
     o = completion.observations
-    rows, A, weights = some_of_the_full(without_wild_full(o) or o, MOST_FULL)
+    rows, A, weights = some_of_the_full(without_wild(o) or o, MOST_FULL)
     m, d = A.shape
     if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
         return 1.0

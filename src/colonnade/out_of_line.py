@@ -1,9 +1,9 @@
 """Entries of partial columns that are out of line, such as typos and codes like -999.
 
 The prior tells how far from the center entries of each row usually are. An entry is suspected if it is over twenty
-times as far, over twenty times as far as half of its own column, and not foretold by the others of the column. Where
-these, each left out in turn, are better predicted without the suspected ones, those have no part in filling the column.
-In plain least squares every entry counts.
+times as far, over twenty times as far as half of its own column, and not foretold by the others of the column, or one
+of several equal ones. Where the others, each left out in turn, are better predicted without the suspected ones, these
+have no part in filling the column. In plain least squares every entry counts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from .column_space import ColumnSpace
 from .leaving_out import leave_one_out
 from .observations import Observations
 from .solve import solve_columns
+from .wild_entries import code_places
 
 _FAR = 20.0  # deviations of the prior, and times what is usual in the column
 _FORETOLD = 0.5  # of its distance, by which an entry is off at most that others of its column foretell
@@ -21,46 +22,60 @@ _WORTHWHILE = 1.1  # times the errors of the others without it, which they have 
 _PIECE_ENTRIES = 1_000_000
 
 
-def in_line(space: ColumnSpace, observations: Observations, penalty) -> Observations:
-    """Without the entries that are out of line; the same object if there are none.
+def without(o: Observations, places) -> Observations:
+    """Without the entries at some places in `values`; the same object if there are none. Full columns keep theirs."""
+    if places.size == 0:
+        return o
+    kept = np.ones(o.values.size, bool)
+    kept[places] = False
+    return o.only(kept)
+
+
+def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_column=False) -> np.ndarray:
+    """Where in `values` entries of partial columns stand that are out of line, rising.
 
     Parameters
     ----------
     space : ColumnSpace
     observations : Observations
-        Full columns keep all entries.
     penalty : array of shape (r,)
         Noise over the variances of the directions; without it, in plain least squares, every entry counts.
+    by_column : bool
+        Judge each column by itself, whatever other columns there are; else what stands for nothing in several is found
+        by that too, see `wild_entries.code_places`.
     """
-    places = out_of_line(space, observations, penalty)
-    if places.size == 0:
-        return observations
-    kept = np.ones(observations.values.size, bool)
-    kept[places] = False
-    return observations.only(kept)
-
-
-def out_of_line(space: ColumnSpace, observations: Observations, penalty) -> np.ndarray:
-    """Where in `values` entries stand that are out of line, rising."""
-    if space.rank == 0 or not np.all(penalty):
+    noise = _noise(space, penalty)
+    if not 0 < noise < np.inf:
         return np.zeros(0, np.int64)
-    noise = float(penalty[0] * space.variances[0])  # the same in every direction
+    codes = np.zeros(0, np.int64) if by_column else code_places(observations)
+    codes = codes[~np.isin(np.searchsorted(observations.indptr, codes, side="right") - 1, observations.full_columns)]
+    left = np.ones(observations.values.size, bool)
+    left[codes] = False
+    o = observations.only(left) if codes.size else observations
     of_rows = (space.basis.astype(np.float64) ** 2) @ space.variances
-    places = [_out_of_line(space, observations, columns, of_rows, noise) for columns in _pieces(observations)]
-    return np.concatenate([np.zeros(0, np.int64), *places])
+    places = [_out_of_line(space, o, columns, of_rows, noise) for columns in _pieces(o)]
+    left[np.flatnonzero(left)[np.concatenate([np.zeros(0, np.int64), *places])]] = False
+    return np.flatnonzero(~left)
+
+
+def _noise(space: ColumnSpace, penalty) -> float:
+    """Its variance, the same in every direction; 0 in plain least squares."""
+    return float(penalty[0]) * float(space.variances[0]) if space.rank and np.all(penalty) else 0.0
 
 
 def _pieces(o: Observations) -> list[np.ndarray]:
-    """Partial columns of at least two entries, so that one can be told from another; not too many entries at a time."""
-    columns = o.partial_columns[o.n_observed[o.partial_columns] > 1]
+    """Partial columns, not too many entries at a time."""
+    columns = o.partial_columns
     at = np.cumsum(o.n_observed[columns]) // _PIECE_ENTRIES
     return np.split(columns, np.flatnonzero(np.diff(at)) + 1) if columns.size else []
 
 
 def _out_of_line(space, o: Observations, columns, of_rows, noise: float) -> np.ndarray:
+    """Those of some columns of at least two entries."""
+    columns = columns[o.n_observed[columns] > 1]
     part = o.take(columns)
     sizes = _sizes(space, part, of_rows, noise)
-    far = np.flatnonzero(np.maximum.reduceat(sizes, part.indptr[:-1]) > _FAR)
+    far = np.flatnonzero(np.maximum.reduceat(sizes, part.indptr[:-1]) > _FAR) if columns.size else columns
     if far.size == 0:
         return far
     columns, part = columns[far], part.take(far)
@@ -68,11 +83,18 @@ def _out_of_line(space, o: Observations, columns, of_rows, noise: float) -> np.n
     usual = np.array([max(1.0, np.sort(own)[(own.size - 1) // 2]) for own in np.split(sizes, part.indptr[1:-1])])
     with np.errstate(over="ignore", invalid="ignore"):
         errors = np.abs(leave_one_out(space, part, [noise])[0][:, 0]) / _deviations(part, of_rows, noise)
-        suspected = (sizes > _FAR * usual[part.entry_columns]) & ~(errors < _FORETOLD * sizes)
+        distant = sizes > _FAR * usual[part.entry_columns]
+        suspected = distant & (~(errors < _FORETOLD * sizes) | _is_repeated(part, distant))
     better = _are_better_without(space, part, suspected, errors[~suspected], of_rows, noise)
     out = suspected & better[part.entry_columns]
     starts = o.indptr[columns] - part.indptr[:-1]
-    return np.flatnonzero(out) + starts[part.entry_columns[out]]
+    places = np.flatnonzero(out) + starts[part.entry_columns[out]]
+    if places.size == 0:
+        return places
+    # What some of them hid may be seen without them.
+    kept = np.flatnonzero(~out) + starts[part.entry_columns[~out]]
+    left = _out_of_line(space, part.only(~out), np.arange(columns.size), of_rows, noise)
+    return np.concatenate([places, kept[left]])
 
 
 def _sizes(space, o: Observations, of_rows, noise: float) -> np.ndarray:
@@ -86,6 +108,15 @@ def _deviations(o: Observations, of_rows, noise: float) -> np.ndarray:
     return np.sqrt(of_rows[o.rows] + (noise if o.weights is None else noise / o.weights))
 
 
+def _is_repeated(o: Observations, among) -> np.ndarray:
+    """Which of some entries stand several times in their column: as codes they foretell each other for no reason."""
+    result, places = np.zeros(among.size, bool), np.flatnonzero(among)
+    pairs = np.stack([o.entry_columns[places], o.values[places].astype(np.float64)])
+    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    result[places] = counts[which.ravel()] > 1
+    return result
+
+
 def _are_better_without(space, o: Observations, suspected, errors, of_rows, noise: float) -> np.ndarray:
     """Of every column, whether its other entries, with these errors, are better predicted without; shape (n,)."""
     rest = o.only(~suspected)
@@ -96,12 +127,12 @@ def _are_better_without(space, o: Observations, suspected, errors, of_rows, nois
 
 
 def solve_in_line(
-    space: ColumnSpace, observations: Observations, *, penalty, typical=None, n_threads=None, progress=None
+    space: ColumnSpace, observations: Observations, *, penalty, typical=None, n_threads=None, by_column=False
 ) -> tuple[np.ndarray, np.ndarray]:
     """`solve_columns` without the entries that are out of line."""
     typical = typical_entries_of(observations) if typical is None else typical
-    likely = in_line(space, observations, penalty)
-    return solve_columns(space, likely, penalty=penalty, typical=typical, n_threads=n_threads, progress=progress)
+    likely = without(observations, out_of_line(space, observations, penalty, by_column=by_column))
+    return solve_columns(space, likely, penalty=penalty, typical=typical, n_threads=n_threads)
 
 
 def typical_entries_of(o: Observations) -> float:

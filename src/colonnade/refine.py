@@ -24,10 +24,12 @@ from .column_space import ColumnSpace, fix_signs
 from .learn import Lesson, learn, penalty_of
 from .leaving_out import column_losses, columns_alike, is_no_chance, least_noise, leave_one_out, size_of
 from .observations import Observations
-from .out_of_line import in_line
+from .out_of_line import out_of_line, without
 from .solve import Status, solve_columns
-from .wild_entries import without_wild_full
+from .wild_entries import without_wild
 
+_MOST_ROUNDS = 3  # of learning without what is out of line
+_GATHERED = 5, 0.2  # entries of a row, and share of those of partial columns, that are no typos if they are out of line
 _MOST_SWEEPS = 3
 _FOLDS = 3
 _HIDDEN_SHARE = 0.2
@@ -97,11 +99,22 @@ def learn_and_refine(
     random_state : None or numpy Generator
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "random_state": random_state}
-    lesson = learn(observations, **settings)
-    likely = in_line(lesson.space, observations, lesson.penalty)
-    if likely is not observations:
+    lesson, likely = learn(observations, **settings), observations
+    for _ in range(_MOST_ROUNDS):  # what is out of line may hide more of it
+        before = likely.values.size
+        likely = without(observations, _single(observations, out_of_line(lesson.space, observations, lesson.penalty)))
+        if likely.values.size == before:
+            break
         lesson = learn(likely, **settings)
     return refine_lesson(likely, lesson, refine, as_generator(0) if random_state is None else random_state)
+
+
+def _single(o: Observations, places) -> np.ndarray:
+    """Without those that gather in rows: typos do not, but a direction that only the partial columns have does."""
+    is_partial = ~np.isin(o.entry_columns, o.full_columns)
+    found, seen = (np.bincount(rows, minlength=o.shape[0]) for rows in (o.rows[places], o.rows[is_partial]))
+    gathered = (found >= _GATHERED[0]) & (found > _GATHERED[1] * seen)
+    return places[~gathered[o.rows[places]]]
 
 
 def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> tuple[Lesson, float]:
@@ -131,7 +144,7 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
     if not _squares_fit(observations):
         return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
     if lesson.noise_variance:
-        observations = without_wild_full(observations) or observations
+        observations = without_wild(observations) or observations
     if not is_auto(n_sweeps):
         if lesson.space.rank == 0:
             return lesson, 1.0

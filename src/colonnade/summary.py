@@ -48,9 +48,16 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
         "choices": completion.choices,
         "statuses": {s.name.lower(): int((status == s).sum()) for s in Status if (status == s).any()},
         "verdicts": dict(zip(words.tolist(), counts.tolist())),
-        "trust": verdicts_in_words(completion, table) if verdicts else [],
+        "trust": _trust(completion, table) if verdicts else [],
         "unfilled": [_unfilled(completion, int(j)) for j in np.flatnonzero(~filled)[:10]],
     }
+
+
+def _trust(completion, table) -> list[str]:
+    """The verdicts in words, and before them what may have spoiled some of them."""
+    wild = completion.choices.get("wild")
+    first = [f"first look at what may be wrong in the data: {wild}"] if wild else []
+    return first + verdicts_in_words(completion, table)
 
 
 def _unfilled(completion, j: int) -> dict:

@@ -11,7 +11,9 @@ from .observations import Observations
 
 _WILD = 100.0  # times every other entry of its row and of its column: to be named
 _UNLIKE = 10.0  # likewise: to teach nothing
-_LARGER = 5.0  # than all other numbers: perhaps a code
+_LARGER, _ALIKE = 5.0, 2.0  # times all other numbers, of which the largest is less than so many times the next: a code
+_RARE = 0.25  # of the entries of columns that have a code, at most
+_UNLEARNED = "; nothing was learned from {}"
 _MOST = 20  # that are looked at, the largest ones
 _SAMPLE = 20_000  # entries that tell the usual size
 
@@ -47,26 +49,55 @@ def _is_wild(o: Observations, at: int, times: float, among) -> bool:
     return is_alone(column) and is_alone(o.values[row])
 
 
-def without_wild_full(o: Observations) -> Observations | None:
-    """Without the entries of full columns that are far above all else in their column and their row of full columns.
+def without_wild(o: Observations) -> Observations | None:
+    """Without a code, and the entries of full columns that are far above all else in their column and row of these.
 
-    Such an entry is like no other and tells nothing of other columns, but as a direction of its own it would outdo all
-    that do. Its column then counts as a partial one. None if there is no such entry, or if less than half of the full
-    columns, or none but zeros, would be left: then it is the others that are unlike.
+    Such entries are like no other and tell nothing of other columns, but as directions of their own they would outdo
+    all that do. Their columns then count as partial ones. None if there is no such entry, or if less than half of the
+    full columns, or none but zeros, would be left: then it is the others that are unlike.
     """
     tame = o
+    if (codes := code_places(o)).size:
+        tame = _without(o, codes)
     while (found := wild_entries(tame, _UNLIKE, tame.full_columns)).size:
-        columns = np.searchsorted(tame.indptr, found, side="right") - 1
-        kept = np.ones(tame.values.size, bool)
-        kept[found] = False
-        stays = ~np.isin(tame.full_columns, columns)
-        scales = None if tame.full_scales is None else tame.full_scales[stays]
-        tame = replace(tame.only(kept), full_columns=tame.full_columns[stays], full_scales=scales)
+        tame = _without(tame, found)
     full = tame.full_columns
     is_enough = 2 * full.size >= o.full_columns.size and any(
         tame.values[tame.indptr[j] : tame.indptr[j + 1]].any() for j in full
     )
     return tame if tame is not o and is_enough else None
+
+
+def _without(o: Observations, places) -> Observations:
+    kept = np.ones(o.values.size, bool)
+    kept[places] = False
+    stays = ~np.isin(o.full_columns, np.searchsorted(o.indptr, places, side="right") - 1)
+    scales = None if o.full_scales is None else o.full_scales[stays]
+    return replace(o.only(kept), full_columns=o.full_columns[stays], full_scales=scales)
+
+
+def code_places(o: Observations) -> np.ndarray:
+    """Where in `values` a code stands, if it is rare in the columns that have it: else it is how these columns are."""
+    if (code := code_of(o.values)) is None:
+        return np.zeros(0, np.int64)
+    places = np.flatnonzero(o.values == code)
+    columns = np.unique(np.searchsorted(o.indptr, places, side="right") - 1)
+    return places if places.size <= _RARE * o.n_observed[columns].sum() else places[:0]
+
+
+def code_of(values) -> float | None:
+    """A number that stands at several places and is far larger than all others, which are alike; None if none is."""
+    if values.size == 0:
+        return None
+    code, usual = max(values.min(), values.max(), key=abs), np.abs(values[:: max(1, values.size // _SAMPLE)])
+    if abs(float(code)) <= _LARGER * float(np.median(usual)):
+        return None
+    others = np.abs(values[values != code].astype(np.float64))
+    if values.size - others.size < 2 or not others.any():
+        return None
+    largest = others.max()
+    next_one = others[others < largest].max(initial=0)
+    return float(code) if _LARGER * largest < abs(float(code)) and largest < _ALIKE * next_one else None
 
 
 def wild_words(o: Observations, unused, taught: bool) -> str:
@@ -80,39 +111,43 @@ def wild_words(o: Observations, unused, taught: bool) -> str:
     taught : bool
         Whether wild entries of full columns taught like others.
     """
+    words = []
+    tame = None if taught else without_wild(o)
+    if (code := code_of(o.values)) is not None:
+        is_code = o.values == code
+        is_tame = tame is not None and not (tame.values == code).any()
+        unlearned = is_tame or np.isin(np.flatnonzero(is_code), unused).all()
+        words.append(
+            f"{code:g} stands at {np.count_nonzero(is_code):,} places and is over {_LARGER:g} times as large as any"
+            f" other number{_UNLEARNED.format('them') if unlearned else ''}: leave these empty if it stands for nothing"
+        )
+        o, unused = _without(o, np.flatnonzero(is_code)), _places_without(is_code, unused)
     found, times = wild_entries(o), _WILD
-    tame = None if taught else without_wild_full(o)
     if found.size == 0 and tame is not None:
         found, times = wild_entries(o, _UNLIKE, o.full_columns), _UNLIKE
     how = f"over {times:g} times any other entry of its row and its column"
     if found.size == 0:
         found = unused[np.argsort(-np.abs(o.values[unused].astype(np.float64)), kind="stable")]
         how = "far out of line with its row and its column"
-    if found.size == 0:
-        return _code_words(o.values)
-    j = int(np.searchsorted(o.indptr, found[0], side="right") - 1)
-    i = int(o.rows[found[0]])
-    row = i if o.row_names is None else shown(o.row_names[i])
-    column = j if o.column_names is None else shown(o.column_names[j])
-    n_more = np.union1d(found, unused).size - 1
-    more = f" (and {n_more:,} more)" if n_more else ""
-    unlearned = found[0] in unused or (tame is not None and j in o.full_columns and j not in tame.full_columns)
-    return (
-        f"row {row} of column {column} is {o.values[found[0]]:g}, {how}{more}"
-        f"{'; nothing was learned from it' if unlearned else ''}: take it out if that is a typo or stands for nothing"
-    )
+    if found.size:
+        place = found[0]
+        j = int(np.searchsorted(o.indptr, place, side="right") - 1)
+        row, column = (_named(names, k) for names, k in ((o.row_names, int(o.rows[place])), (o.column_names, j)))
+        n_more = np.union1d(found, unused).size - 1
+        more = f" (and {n_more:,} more)" if n_more else ""
+        unlearned = place in unused or (tame is not None and j in o.full_columns and j not in tame.full_columns)
+        words.append(
+            f"row {row} of column {column} is {o.values[place]:g}, {how}{more}"
+            f"{_UNLEARNED.format('it') if unlearned else ''}: take it out if that is a typo or stands for nothing"
+        )
+    return "; ".join(words)
 
 
-def _code_words(values) -> str:
-    """Of a number that stands at several places and is far larger than all others; "" if there is none."""
-    if values.size == 0:
-        return ""
-    code = max(values.min(), values.max(), key=abs)
-    is_code = values == code
-    others = max(abs(float(end(values, initial=0, where=~is_code))) for end in (np.min, np.max))
-    if not 0 < others < abs(float(code)) / _LARGER or np.count_nonzero(is_code) < 2:
-        return ""
-    return (
-        f"{code:g} stands at {np.count_nonzero(is_code):,} places and is over {_LARGER:g} times as large as any other"
-        " number: leave these empty if it stands for nothing"
-    )
+def _named(names, k: int):
+    return k if names is None else shown(names[k])
+
+
+def _places_without(gone, places) -> np.ndarray:
+    """Where entries at these places stand when others are gone."""
+    left = places[~gone[places]]
+    return left - np.cumsum(gone)[left]
