@@ -47,12 +47,14 @@ def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_c
     noise = _noise(space, penalty)
     if not 0 < noise < np.inf:
         return np.zeros(0, np.int64)
+    of_rows = (space.basis.astype(np.float64) ** 2) @ space.variances
     codes = np.zeros(0, np.int64) if by_column else code_places(observations)
+    if codes.size == 0 and _are_all_near(space.center, observations, of_rows, noise):
+        return codes
     codes = codes[~np.isin(np.searchsorted(observations.indptr, codes, side="right") - 1, observations.full_columns)]
     left = np.ones(observations.values.size, bool)
     left[codes] = False
     o = observations.only(left) if codes.size else observations
-    of_rows = (space.basis.astype(np.float64) ** 2) @ space.variances
     places = [_out_of_line(space, o, columns, of_rows, noise) for columns in _pieces(o)]
     left[np.flatnonzero(left)[np.concatenate([np.zeros(0, np.int64), *places])]] = False
     return np.flatnonzero(~left)
@@ -61,6 +63,14 @@ def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_c
 def _noise(space: ColumnSpace, penalty) -> float:
     """Its variance, the same in every direction; 0 in plain least squares."""
     return float(penalty[0]) * float(space.variances[0]) if space.rank and np.all(penalty) else 0.0
+
+
+def _are_all_near(center, o: Observations, of_rows, noise: float) -> bool:
+    """Whether no entry can be far from the center, which a look at the largest ones may tell."""
+    reach = max(abs(float(o.values.min(initial=0))), abs(float(o.values.max(initial=0))))
+    reach += 0.0 if center is None else float(np.abs(center).max())
+    least = noise if o.weights is None else noise / float(o.weights.max(initial=1))
+    return reach <= _FAR * float(np.sqrt(of_rows.min(initial=np.inf) + least))
 
 
 def _pieces(o: Observations) -> list[np.ndarray]:
