@@ -15,7 +15,7 @@ _LARGER, _ALIKE = 5.0, 2.0  # times all other numbers, of which the largest is l
 _RARE = 0.25  # of the entries of columns that have a code, at most
 _UNLEARNED = "; nothing was learned from {}"
 _MOST = 20  # that are looked at, the largest ones
-_SAMPLE = 20_000  # entries that tell the usual size
+_SAMPLE, _SMALL_SAMPLE = 20_000, 1_000  # entries that tell the usual size, or whether any can be a code
 
 
 def wild_entries(o: Observations, times: float = _WILD, among=None) -> np.ndarray:
@@ -89,8 +89,8 @@ def code_of(values) -> float | None:
     """A number that stands at several places and is far larger than all others, which are alike; None if none is."""
     if values.size == 0:
         return None
-    code, usual = max(values.min(), values.max(), key=abs), np.abs(values[:: max(1, values.size // _SAMPLE)])
-    if abs(float(code)) <= _LARGER * float(np.median(usual)):
+    code, usual = max(values.min(), values.max(), key=abs), np.abs(values[:: max(1, values.size // _SMALL_SAMPLE)])
+    if abs(float(code)) <= _LARGER * float(np.quantile(usual, 0.75)):  # a code is rarer than that
         return None
     others = np.abs(values[values != code].astype(np.float64))
     if values.size - others.size < 2 or not others.any():
