@@ -221,3 +221,10 @@ def test_many_typos_do_not_hide_each_other(rng):
     gaps = ~seen
     before = np.linalg.norm((co.complete(known).to_dense() - M)[gaps])
     assert np.linalg.norm((co.complete(spoiled).to_dense() - M)[gaps]) < 1.3 * before
+
+
+def test_a_code_is_named_however_common(rng):
+    """Of which it is too common to be left out, too."""
+    _, known, seen = noisy(rng)
+    known[~seen & (rng.random(known.shape) < 0.5)] = -999.0
+    assert co.complete(known).choices["wild"].startswith(f"-999 stands at {int((known == -999).sum()):,} places")

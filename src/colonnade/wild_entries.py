@@ -89,9 +89,9 @@ def code_of(values) -> float | None:
     """A number that stands at several places and is far larger than all others, which are alike; None if none is."""
     if values.size == 0:
         return None
-    code, usual = max(values.min(), values.max(), key=abs), np.abs(values[:: max(1, values.size // _SMALL_SAMPLE)])
-    if abs(float(code)) <= _LARGER * float(np.quantile(usual, 0.75)):  # a code is rarer than that
-        return None
+    code, some = max(values.min(), values.max(), key=abs), values[:: max(1, values.size // _SMALL_SAMPLE)]
+    if abs(float(code)) <= _LARGER * np.abs(some[some != code].astype(np.float64)).max(initial=0):
+        return None  # without a look at all of them
     others = np.abs(values[values != code].astype(np.float64))
     if values.size - others.size < 2 or not others.any():
         return None
