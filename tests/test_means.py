@@ -195,3 +195,14 @@ def test_a_direction_that_one_entry_alone_tells(rng):
         completion = co.complete(known, center=False, shrinkage=1e-12, refine=0)
         mean, low, high = completion.column_means()
         assert np.isfinite(mean).all() and np.isfinite(high - low).all()
+
+
+def test_the_largest_numbers_spoil_no_other_mean(rng):
+    """Two typos at the ends of floating point; whatever overflows on the way is not shown."""
+    L, R = low_rank(rng, 60, 90, 3)
+    known, seen = hide(rng, 10 + L @ R + 0.1 * rng.standard_normal((60, 90)), 30, 12)
+    j = np.flatnonzero(~seen.all(axis=0))[0]
+    known[np.flatnonzero(seen[:, j])[:2], j] = 1.7e308, -1.7e308
+    mean, low, high = co.complete(known).column_means()
+    others = np.delete(np.arange(90), j)
+    assert (np.abs(mean[others]) < 100).all() and np.isfinite(high[others] - low[others]).all()

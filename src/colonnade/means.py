@@ -41,6 +41,7 @@ _FOLDS = 10
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of hidden parts are compared
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of columns with typos at the ends of floating point
 def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means of all columns, and the ends of intervals with half-widths of so many deviations.
 
@@ -166,6 +167,7 @@ class MeanErrors:
         return max(float(stats.norm.ppf(0.5 + level / 2)), float(self.scores.max(initial=0))) * self.factor
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of such columns
 def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanErrors:
     """What the columns of a completion tell of the errors of means; full ones too unless `hide_full` is False."""
     noise, filled = _noise(completion), _filled(completion)
@@ -201,7 +203,7 @@ def _scores_of_parts(model: _Model, asked, unbiased: bool, rng, n_splits: int) -
 
 
 def _in_deviations(errors, deviations) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.abs(errors) / deviations
 
 

@@ -90,14 +90,15 @@ def code_of(values) -> float | None:
     if values.size == 0:
         return None
     code, some = max(values.min(), values.max(), key=abs), values[:: max(1, values.size // _SMALL_SAMPLE)]
-    if abs(float(code)) <= _LARGER * np.abs(some[some != code].astype(np.float64)).max(initial=0):
+    limit = abs(float(code)) / _LARGER
+    if np.abs(some[some != code]).max(initial=0) >= limit:
         return None  # without a look at all of them
     others = np.abs(values[values != code].astype(np.float64))
     if values.size - others.size < 2 or not others.any():
         return None
     largest = others.max()
     next_one = others[others < largest].max(initial=0)
-    return float(code) if _LARGER * largest < abs(float(code)) and largest < _ALIKE * next_one else None
+    return float(code) if largest < limit and largest / _ALIKE < next_one else None
 
 
 def wild_words(o: Observations, unused, taught: bool) -> str:
