@@ -319,7 +319,7 @@ def with_(column, kind=object):
 
 NO_NUMBERS = {
     "complex": (table()[1].astype(complex), r"[Cc]omplex"),
-    "a string": (with_("1.5"), r"'1.5' is not a number; column 7 holds str: convert or drop"),
+    "a string": (with_("1.5"), r"'1.5' is not a number; column 7 holds str \(in row 2 of column 7: '1.5'\): convert"),
     "strings": (table()[1].astype(str), r"columns 0, 1, 2, 3, 4, \.\.\. hold str"),
     "a string in a list": (with_("1.5").tolist(), r"column 7 holds str"),
     "an empty string": (with_(""), r"column 7 holds str"),

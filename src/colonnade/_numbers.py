@@ -22,7 +22,7 @@ def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
     if values.dtype.kind == "O":
         values = _numbers_of_objects(name, values if mask is None else np.where(mask, None, values))
     elif values.dtype.kind not in "fiub":
-        raise TypeError(not_numbers(name, range(values.shape[-1] if values.ndim else 1), values.dtype))
+        raise TypeError(_not_numbers(name, range(values.shape[-1] if values.ndim else 1), values.dtype))
     return values, mask
 
 
@@ -34,17 +34,36 @@ def array_of(name: str, data) -> np.ndarray:
         raise ValueError(f"{name} must be a table: its rows have different lengths") from None
 
 
-def not_numbers(name: str, columns, kind) -> str:
+def _not_numbers(name: str, columns, kind, example: str = "") -> str:
     """What to say of columns that hold something else, Python objects of some type or a dtype of numpy."""
     shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
     hint = ", and a string such as '1.5' is not a number" if isinstance(kind, str) else ""
     where, it = (f"column {shown} holds", "it") if len(columns) == 1 else (f"columns {shown} hold", "them")
-    return f"{name} must be real numbers{hint}; {where} {kind}: convert or drop {it}"
+    return f"{name} must be real numbers{hint}; {where} {kind}{example}: convert or drop {it}"
 
 
 def are_numbers(objects) -> bool:
     """Whether Python objects are all numbers, None or NA."""
     return all(_is_missing(x) or _is_number(x) for x in objects)
+
+
+def odd_one(objects) -> int:
+    """Where the first stands that is no number; the first that does not even read as one, if there is such."""
+    odd = [i for i, x in enumerate(objects) if not are_numbers([x])]
+    return next((i for i in odd if not _reads_as_number(objects[i])), odd[0])
+
+
+def _reads_as_number(x) -> bool:
+    try:
+        return isinstance(x, str) and np.isfinite(float(x))
+    except ValueError:
+        return False
+
+
+def in_quotes(x, width: int = 40) -> str:
+    """What stands in a cell, for a message: quoted and shortened."""
+    text = str(x)
+    return repr(text if len(text) <= width else text[: width - 3] + "...")
 
 
 def floats_of(objects) -> np.ndarray:
@@ -60,8 +79,10 @@ def _numbers_of_objects(name, values) -> np.ndarray:
     flat = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
     wrong = [j for j in range(flat.shape[1]) if not are_numbers(flat[:, j])]
     if wrong:
-        kind = next(type(x).__name__ for x in flat[:, wrong[0]] if not are_numbers([x]))
-        raise TypeError(not_numbers(name, wrong, kind))
+        first = flat[:, wrong[0]]
+        row = odd_one(first)
+        example = f" (in row {row} of column {wrong[0]}: {in_quotes(first[row])})"
+        raise TypeError(_not_numbers(name, wrong, type(first[row]).__name__, example))
     return floats_of(values)
 
 

@@ -15,8 +15,8 @@ from .frames import frame_of
 from .intervals import calibrate, deviations
 from .learn import Lesson, penalty_of
 from .means import mean_errors, means_and_ends
-from .observations import Observations, as_observations
-from .out_of_line import out_of_line, typical_entries_of, without
+from .observations import Observations, as_observations, place_of
+from .out_of_line import out_of_line, typical_entries_of
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
@@ -111,7 +111,7 @@ class Completion:
     @cached_property
     def used(self) -> Observations:
         """Those that have a part in filling columns: under a prior all but what is out of line; see `out_of_line`."""
-        return without(self.observations, out_of_line(self.space, self.observations, self.penalty))
+        return self.observations.without(out_of_line(self.space, self.observations, self.penalty))
 
     @property
     def noise_std(self) -> float:
@@ -414,27 +414,31 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     space, noise = lesson.space, lesson.noise_variance
     unused = out_of_line(space, observations, lesson.penalty)
     if solve is None:  # what `solve_in_line` does, with what is known already
-        likely, typical = without(observations, unused), typical_entries_of(observations)
+        likely, typical = observations.without(unused), typical_entries_of(observations)
         solution = solve_columns(space, likely, penalty=lesson.penalty, typical=typical, progress=progress)
     else:
         solution = solve(space, observations, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     said = {
         "wild": wild_words(observations, unused, taught=noise == 0),
-        "bounds": _bounds_words(bounds, observations.values),
+        "bounds": _bounds_words(bounds, observations),
     }
     choices = {**lesson.choices, **{about: words for about, words in said.items() if words}}
     return Completion(observations, space, *solution, noise, bounds, choices, optimism=optimism, run=run)
 
 
-def _bounds_words(bounds, values) -> str | None:
+def _bounds_words(bounds, o: Observations) -> str | None:
     """What to say of entries that were observed where no prediction may be."""
     low, high = np.float64((-np.inf, np.inf) if bounds is None else bounds)  # not in the type of the values
-    outside = int(((values < low) | (values > high)).sum())
-    if not outside:
+    outside = np.flatnonzero((o.values < low) | (o.values > high))
+    if outside.size == 0:
         return None
-    entries = "1 observed entry lies" if outside == 1 else f"{outside:,} observed entries lie"
-    return f"{entries} outside of {low:g} to {high:g}, within which predictions are kept"
+    entries = "1 observed entry lies" if outside.size == 1 else f"{outside.size:,} observed entries lie"
+    place = place_of(o.rows[outside[0]], o.columns_of(outside[0]), (o.row_names, o.column_names))
+    return (
+        f"{entries} outside of {low:g} to {high:g}, within which predictions are kept, the first at {place}:"
+        f" {o.values[outside[0]]:g}"
+    )
 
 
 def algorithm1(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._numbers import are_numbers, floats_of
+from ._numbers import are_numbers, floats_of, in_quotes, odd_one
 
 
 def is_frame(data) -> bool:
@@ -98,12 +98,12 @@ def matrix_of_frame(frame) -> np.ndarray:
     if type(frame).__name__ == "LazyFrame":
         raise TypeError("a lazy frame holds no data yet: call .collect() on it first")
     series = _series_of(frame, library)
-    wrong = [(name, kind) for name, kind, column in series if not _is_numeric(kind, column)]
+    wrong = [one for one in series if not _is_numeric(*one[1:])]
     if wrong:
-        shown = ", ".join(f"{str(name)[:40]!r} ({kind})" for name, kind in wrong[:5])
+        named = ", ".join(f"{in_quotes(name)} ({kind})" for name, kind, _ in wrong[:5])
         raise TypeError(
-            f"{len(wrong)} of {len(series)} columns are not numeric: {shown}{', ...' if len(wrong) > 5 else ''};"
-            " convert or drop them"
+            f"{len(wrong)} of {len(series)} columns are not numeric: {named}{', ...' if len(wrong) > 5 else ''};"
+            f" {_odd_cell(*wrong[0])}convert or drop them"
         )
     if 0 in frame.shape:
         raise ValueError(
@@ -130,6 +130,16 @@ def _is_numeric(kind, column) -> bool:
         return are_numbers(column.to_numpy())
     numeric = "float", "double", "halffloat", "int", "uint", "bool", "decimal", "null"
     return word.startswith(numeric) and "interval" not in word
+
+
+def _odd_cell(name, kind, column) -> str:
+    """Which cell makes a column one of text, if it is one."""
+    cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    if not any(isinstance(x, str) for x in cells):
+        return ""
+    row = odd_one(cells)
+    label = f" ({in_quotes(column.index[row])})" if hasattr(column, "iloc") and _text_of(column.index) else ""
+    return f"row {row}{label} of column {in_quotes(name)} holds {in_quotes(cells[row])}: "
 
 
 def _from_pandas(column, dtype):

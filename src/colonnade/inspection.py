@@ -129,8 +129,8 @@ def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
         return [f"The full columns are of rank {rank:,}, less than they could be: they repeat themselves."]
     if k > 0.8 * most and most < m:
         return [
-            f"The {d:,} full columns still vary in {k:,} directions, nearly as many as they are: more of them would"
-            " teach more."
+            f"The {d:,} full columns still vary in {_counted(k, 'direction')}, nearly as many as they are:"
+            " more of them would teach more."
         ]
     return []
 
@@ -142,12 +142,15 @@ def _about_entries(m: int, columns: dict, spectrum: dict) -> list[str]:
     if usual <= k:
         enough = f" {k + 5:,} entries each would do without it." if k + 5 < m / 2 else ""
         return [
-            f"The partial columns have {usual:,.0f} entries in the median, and {k:,} directions hold 99 % of the"
-            f" squares: the prior decides part of each.{enough}"
+            f"The partial columns have {usual:,.0f} entries in the median, and 99 % of the squares are in"
+            f" {_counted(k, 'direction')}: the prior decides part of each.{enough}"
         ]
     if few <= k:
-        return [f"Some partial columns have as few as {few:,} entries for {k:,} directions; see their certificates."]
-    return [f"Every partial column has more entries ({few:,} or more) than the {k:,} directions it needs."]
+        return [
+            f"Some partial columns have as few as {few:,} entries for {_counted(k, 'direction')};"
+            " see their certificates."
+        ]
+    return [f"Every partial column has more entries ({few:,} or more) than it needs, for {_counted(k, 'direction')}."]
 
 
 def _advice_without_full_column(o: Observations, facts: dict) -> list[str]:
@@ -215,6 +218,8 @@ def _side_in_words(side: dict, whole: int) -> str:
     if not side["partial"]:
         return words + "."
     least, median, most = side["least"], side["median"], side["most"]
+    if least == most:
+        return f"{words}; the partial ones have {least:,} of {whole:,} entries each."
     return f"{words}; the partial ones have {least:,} to {most:,} of {whole:,} entries, {median:,.0f} in the median."
 
 

@@ -195,6 +195,10 @@ class Observations:
         """The column of every entry, shape (nnz,), as `rows` are their rows."""
         return np.repeat(np.arange(self.shape[1]), self.n_observed)
 
+    def columns_of(self, places) -> np.ndarray:
+        """The columns of the entries that stand at some places in `values`, shape of `places`."""
+        return np.searchsorted(self.indptr, places, side="right") - 1
+
     @property
     def partial_columns(self) -> np.ndarray:
         """The columns that are not among the full ones, shape (n - d,)."""
@@ -235,6 +239,16 @@ class Observations:
         gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
         weights = None if self.weights is None else self.weights[kept]
         return self._trusted(indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
+
+    def without(self, places) -> Observations:
+        """All but the entries that stand at some places in `values`; a full column that loses one is a partial one."""
+        if len(places) == 0:
+            return self
+        kept = np.ones(self.values.size, bool)
+        kept[places] = False
+        stays = ~np.isin(self.full_columns, self.columns_of(places))
+        scales = None if self.full_scales is None else self.full_scales[stays]
+        return self.only(kept)._trusted(full_columns=self.full_columns[stays], full_scales=scales)
 
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""

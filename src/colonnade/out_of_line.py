@@ -22,15 +22,6 @@ _WORTHWHILE = 1.1  # times the errors of the others without it, which they have 
 _PIECE_ENTRIES = 1_000_000
 
 
-def without(o: Observations, places) -> Observations:
-    """Without the entries at some places in `values`; the same object if there are none. Full columns keep theirs."""
-    if places.size == 0:
-        return o
-    kept = np.ones(o.values.size, bool)
-    kept[places] = False
-    return o.only(kept)
-
-
 def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_column=False) -> np.ndarray:
     """Where in `values` entries of partial columns stand that are out of line, rising.
 
@@ -51,10 +42,10 @@ def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_c
     codes = np.zeros(0, np.int64) if by_column else code_places(observations)
     if codes.size == 0 and _are_all_near(space.center, observations, of_rows, noise):
         return codes
-    codes = codes[~np.isin(np.searchsorted(observations.indptr, codes, side="right") - 1, observations.full_columns)]
+    codes = codes[~np.isin(observations.columns_of(codes), observations.full_columns)]
     left = np.ones(observations.values.size, bool)
     left[codes] = False
-    o = observations.only(left) if codes.size else observations
+    o = observations.without(codes)
     places = [_out_of_line(space, o, columns, of_rows, noise) for columns in _pieces(o)]
     left[np.flatnonzero(left)[np.concatenate([np.zeros(0, np.int64), *places])]] = False
     return np.flatnonzero(~left)
@@ -141,7 +132,7 @@ def solve_in_line(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`solve_columns` without the entries that are out of line."""
     typical = typical_entries_of(observations) if typical is None else typical
-    likely = without(observations, out_of_line(space, observations, penalty, by_column=by_column))
+    likely = observations.without(out_of_line(space, observations, penalty, by_column=by_column))
     return solve_columns(space, likely, penalty=penalty, typical=typical, n_threads=n_threads)
 
 

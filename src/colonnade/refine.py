@@ -24,7 +24,7 @@ from .column_space import ColumnSpace, fix_signs
 from .learn import Lesson, learn, penalty_of
 from .leaving_out import column_losses, columns_alike, is_no_chance, least_noise, leave_one_out, size_of
 from .observations import Observations
-from .out_of_line import out_of_line, without
+from .out_of_line import out_of_line
 from .solve import Status, solve_columns
 from .wild_entries import without_wild
 
@@ -102,7 +102,7 @@ def learn_and_refine(
     lesson, likely = learn(observations, **settings), observations
     for _ in range(_MOST_ROUNDS):  # what is out of line may hide more of it
         before = likely.values.size
-        likely = without(observations, _single(observations, out_of_line(lesson.space, observations, lesson.penalty)))
+        likely = observations.without(_single(observations, out_of_line(lesson.space, observations, lesson.penalty)))
         if likely.values.size == before:
             break
         lesson = learn(likely, **settings)
@@ -373,7 +373,7 @@ class _Judgement:
         self.size = size_of(o.take(self.columns))
         turns = _turns(o, self.columns, rng)
         self.hidden = [np.flatnonzero(turns == fold) for fold in range(n_folds)]
-        self.hidden_columns = [np.searchsorted(o.indptr, hidden, side="right") - 1 for hidden in self.hidden]
+        self.hidden_columns = [o.columns_of(hidden) for hidden in self.hidden]
         self.hides_few = n_folds == 1 and self.hidden[0].size <= _FEW_HIDDEN * o.n_observed[o.partial_columns].sum()
         self.visible = [o.only(turns != fold) for fold in range(n_folds)]
         self.seen = [visible.take(self.columns) for visible in self.visible]

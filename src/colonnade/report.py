@@ -147,7 +147,7 @@ def _picture_words(completion, summary: dict, found: HeldOut | None) -> dict:
         left_out = f"{found.truth.size:,} known entries, each left out and predicted from the others of its column."
     return {
         "coverage": "Rows from top to bottom, columns sorted by how much of them was seen.",
-        "spectrum": f"{completion.rank:,} directions are in use"
+        "spectrum": ("1 direction is in use" if completion.rank == 1 else f"{completion.rank:,} directions are in use")
         + ("" if noise is None else f", the noise of an entry is {_number(noise)}")
         + ". Rings are what the full columns show, dots what is used. A column with the usual number of entries tells"
         + f" those above the dashed line by itself; {below}.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ._arguments import shown
@@ -44,7 +42,7 @@ def _is_wild(o: Observations, at: int, times: float, among) -> bool:
     def is_alone(others) -> bool:
         return others.size > 1 and np.sum(np.abs(others.astype(np.float64)) >= limit) == 1
 
-    j = np.searchsorted(o.indptr, at, side="right") - 1
+    j = o.columns_of(at)
     column, row = o.values[o.indptr[j] : o.indptr[j + 1]], o.rows == i if among is None else o.indptr[among] + i
     return is_alone(column) and is_alone(o.values[row])
 
@@ -56,11 +54,9 @@ def without_wild(o: Observations) -> Observations | None:
     all that do. Their columns then count as partial ones. None if there is no such entry, or if less than half of the
     full columns, or none but zeros, would be left: then it is the others that are unlike.
     """
-    tame = o
-    if (codes := code_places(o)).size:
-        tame = _without(o, codes)
+    tame = o.without(code_places(o))
     while (found := wild_entries(tame, _UNLIKE, tame.full_columns)).size:
-        tame = _without(tame, found)
+        tame = tame.without(found)
     full = tame.full_columns
     is_enough = 2 * full.size >= o.full_columns.size and any(
         tame.values[tame.indptr[j] : tame.indptr[j + 1]].any() for j in full
@@ -68,20 +64,12 @@ def without_wild(o: Observations) -> Observations | None:
     return tame if tame is not o and is_enough else None
 
 
-def _without(o: Observations, places) -> Observations:
-    kept = np.ones(o.values.size, bool)
-    kept[places] = False
-    stays = ~np.isin(o.full_columns, np.searchsorted(o.indptr, places, side="right") - 1)
-    scales = None if o.full_scales is None else o.full_scales[stays]
-    return replace(o.only(kept), full_columns=o.full_columns[stays], full_scales=scales)
-
-
 def code_places(o: Observations) -> np.ndarray:
     """Where in `values` a code stands, if it is rare in the columns that have it: else it is how these columns are."""
     if (code := code_of(o.values)) is None:
         return np.zeros(0, np.int64)
     places = np.flatnonzero(o.values == code)
-    columns = np.unique(np.searchsorted(o.indptr, places, side="right") - 1)
+    columns = np.unique(o.columns_of(places))
     return places if places.size <= _RARE * o.n_observed[columns].sum() else places[:0]
 
 
@@ -122,7 +110,7 @@ def wild_words(o: Observations, unused, taught: bool) -> str:
             f"{code:g} stands at {np.count_nonzero(is_code):,} places and is over {_LARGER:g} times as large as any"
             f" other number{_UNLEARNED.format('them') if unlearned else ''}: leave these empty if it stands for nothing"
         )
-        o, unused = _without(o, np.flatnonzero(is_code)), _places_without(is_code, unused)
+        o, unused = o.without(np.flatnonzero(is_code)), _places_without(is_code, unused)
     found, times = wild_entries(o), _WILD
     if found.size == 0 and tame is not None:
         found, times = wild_entries(o, _UNLIKE, o.full_columns), _UNLIKE
@@ -132,7 +120,7 @@ def wild_words(o: Observations, unused, taught: bool) -> str:
         how = "far out of line with its row and its column"
     if found.size:
         place = found[0]
-        j = int(np.searchsorted(o.indptr, place, side="right") - 1)
+        j = int(o.columns_of(place))
         row, column = (_named(names, k) for names, k in ((o.row_names, int(o.rows[place])), (o.column_names, j)))
         n_more = np.union1d(found, unused).size - 1
         more = f" (and {n_more:,} more)" if n_more else ""

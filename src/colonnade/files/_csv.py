@@ -287,10 +287,12 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
         remedy = "use a decimal point"
     elif 1 < in_its_column == table.num_rows:
         remedy = "drop that column, which has no number"
-    return (
-        f"{count:,} cells of {path} are not numbers, the first in row {row}{named},"
-        f" column {column}: {shown(cell)}; {remedy}"
+    wrong = (
+        f"1 cell of {path} is not a number, in"
+        if count == 1
+        else f"{count:,} cells of {path} are not numbers, the first in"
     )
+    return f"{wrong} row {row}{named}, column {column}: {shown(cell)}; {remedy}"
 
 
 def plain(names):

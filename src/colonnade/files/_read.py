@@ -95,7 +95,7 @@ def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -
     try:
         return read_csv(path, header, row_names, delimiter) if kind == "csv" else read_parquet(path, row_names)
     except (ValueError, TypeError) as error:
-        if "not numbers" not in str(error) and "not numeric" not in str(error):
+        if not any(words in str(error) for words in ("not numbers", "not a number", "not numeric")):
             raise
         raise type(error)(f"{error}; if its lines are triples, say which columns are row, column and value") from error
 
