@@ -88,10 +88,7 @@ def test_inspect_finds_the_complete_side(rng):
     holed[np.arange(40), 20 + np.arange(40) % 10] = np.nan  # and no row is full
     facts = inspect_observations(co.Observations.from_dense(holed))
     assert facts["complete_side"] == "neither" and facts["fullest"][0]["n_observed"] == 39
-    assert (
-        "The 20 fullest columns are all known in 39 of 40 rows: without the other 1 row they are full."
-        in facts["advice"]
-    )
+    assert "The 20 fullest columns are all known in 39 of 40 rows: without row 3 they are full." in facts["advice"]
     assert inspect_observations(co.Observations.from_dense(M))["advice"] == [
         "Every column is full: there is nothing to fill."
     ]

@@ -13,7 +13,7 @@ ORDER = [
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning", "_gram"],
     ["observations"],
-    ["sampling", "hidden_columns", "files", "block_files", "coverage", "harness"],
+    ["sampling", "hidden_columns", "nothing_full", "files", "block_files", "coverage", "harness"],
     ["column_space", "grouping", "cluster", "disk_columns"],
     ["leaving_out", "solve", "labels", "cutting", "wild_entries"],
     ["losses", "out_of_line"],

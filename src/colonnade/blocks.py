@@ -44,12 +44,13 @@ from .checkpoints import (
     working_folder,
 )
 from .column_space import ColumnSpace
-from .completion import Completion, checked_bounds, every_column_is_full, no_full_column
+from .completion import Completion, checked_bounds, every_column_is_full
 from .cutting import Checker, cut
 from .files._kinds import memory_size
 from .files._read import checked_fields, paths_of
 from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, sorted_batches
 from .labels import Names, TripleFiles, numbered, recounted
+from .nothing_full import no_full_column
 from .observations import Observations, index_dtype
 from .out_of_line import solve_in_line
 from .storage import is_result
@@ -347,7 +348,8 @@ def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> d
 def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> None:
     (m, n), d = triples.shape, sum(record["full"] for record in entries)
     if d == 0:
-        raise ValueError(no_full_column(m, fullest_columns(folder, entries)))
+        remedies = ["measure some columns in full", "transpose the data (--transpose) if its rows are complete"]
+        raise ValueError(no_full_column(m, fullest_columns(folder, entries), remedies))
     rank = run.settings["rank"]
     if not is_auto(rank):
         as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")

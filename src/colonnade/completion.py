@@ -8,13 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto, shown
+from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate, deviations
 from .learn import Lesson, penalty_of
 from .means import mean_errors, means_and_ends
+from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import out_of_line, typical_entries_of
 from .provenance import run_facts
@@ -388,13 +389,7 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     m, n = observations.shape
     d = observations.full_columns.size
-    if d == 0:
-        counts, names = observations.n_observed, observations.column_names
-        fullest = np.argsort(-counts, kind="stable")[:3]
-        fullest = {j if names is None else shown(names[j]): counts[j] for j in fullest}
-        seen, names = np.bincount(observations.rows, minlength=m), observations.row_names
-        unseen = [i if names is None else shown(names[i]) for i in np.flatnonzero(seen == 0)]
-        raise ValueError(no_full_column(m, fullest, int((seen == n).sum()) if n else 0, unseen))
+    refuse_nothing_full(observations)
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
     center = as_choice("center", center, (True, False, "auto"))
@@ -493,21 +488,3 @@ def checked_bounds(bounds):
     if not low < high:
         raise ValueError(f"bounds must be (low, high) with low < high; got {bounds!r}")
     return low, high
-
-
-def no_full_column(m: int, fullest: dict, n_full_rows: int = 0, unseen_rows=()) -> str:
-    """What to say if there is none; the fullest columns with how many entries they have, and rows without an entry."""
-    if not any(fullest.values()):
-        return f"no column is known in all {m:,} rows, nor is any entry: there is nothing to learn from; measure some"
-    named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
-    turn = f" (M.T or --transpose), of which {n_full_rows:,} rows are complete"
-    turn = turn if n_full_rows else " if its rows are complete"
-    drop = "drop the rows that none has"
-    if unseen_rows:
-        listed = ", ".join(map(str, unseen_rows[:3])) + (", ..." if len(unseen_rows) > 3 else "")
-        rows = "row" if len(unseen_rows) == 1 else f"{len(unseen_rows):,} rows"
-        drop = f"drop the {rows} without an entry ({listed})"
-    return (
-        f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest are {named}:"
-        f" {drop}, measure some columns in full, or transpose the data{turn}"
-    )

@@ -7,12 +7,12 @@ import numpy as np
 from ._arguments import shown
 from .column_space import fit_column_space
 from .learn import learn
+from .nothing_full import rows_in_words, rows_to_drop
 from .observations import Observations
 from .wild_entries import wild_words, without_wild
 
 _SHOWN_VALUES = 30  # of the spectrum
 _LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
-_TRIED_COLUMNS = 500  # that might be made full by leaving out rows
 
 
 def inspect_observations(o: Observations) -> dict:
@@ -160,13 +160,12 @@ def _advice_without_full_column(o: Observations, facts: dict) -> list[str]:
             f"No column is full, but {_counted(facts['rows']['full'], 'row')} {_are(facts['rows']['full'])}: use"
             " --transpose, which fills the rows with gaps from the complete ones."
         )
-    found = _rows_to_drop(o)
+    found = rows_to_drop(o)
     if found is not None:
-        k, kept = found
-        dropped = o.shape[0] - kept
+        k, rows = found
         advice.append(
-            f"The {k:,} fullest columns are all known in {kept:,} of {o.shape[0]:,} rows: without the other"
-            f" {_counted(dropped, 'row')} they are full."
+            f"The {k:,} fullest columns are all known in {o.shape[0] - rows.size:,} of {o.shape[0]:,} rows: without"
+            f" {rows_in_words(o, rows)} they are full."
         )
     if not advice:
         named = ", ".join(
@@ -174,21 +173,6 @@ def _advice_without_full_column(o: Observations, facts: dict) -> list[str]:
         )
         advice.append(f"Measure some columns in full; the fullest are {named} of {o.shape[0]:,} entries.")
     return advice
-
-
-def _rows_to_drop(o: Observations) -> tuple[int, int] | None:
-    """How many of the fullest columns are full in how many rows, where their product is largest; None if nowhere."""
-    m = o.shape[0]
-    best = np.argsort(-o.n_observed, kind="stable")[:_TRIED_COLUMNS]
-    count, kept = np.zeros(m, np.int64), []
-    for k, j in enumerate(best, start=1):
-        count[o.rows[o.indptr[j] : o.indptr[j + 1]]] += 1
-        kept.append(int((count == k).sum()))
-    k = int(np.argmax(np.arange(1, best.size + 1) * np.array(kept)))
-    return (k + 1, kept[k]) if k + 1 >= 2 and kept[k] >= max(2, m // 2) else None
-
-
-# ----------------------------------------------------------------------------------------------------- words
 
 
 def inspection_in_words(facts: dict) -> list[str]:

@@ -10,7 +10,8 @@ from scipy.sparse.linalg import LinearOperator, svds
 from .._arguments import as_choice, as_count, as_generator, as_progress, is_auto
 from .._threads import one_blas_thread
 from ..column_space import ColumnSpace, fit_column_space
-from ..completion import Completion, no_full_column
+from ..completion import Completion
+from ..nothing_full import refuse_nothing_full
 from ..observations import Observations
 from ..solve import solve_columns
 from ._fitting import observed, silent
@@ -55,9 +56,7 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
     """
     o = observed(data)
     (m, _), d = o.shape, o.full_columns.size
-    if d == 0:
-        fullest = np.argsort(-o.n_observed, kind="stable")[:3]
-        raise ValueError(no_full_column(m, {int(j): o.n_observed[j] for j in fullest}))
+    refuse_nothing_full(o)
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m - 1, d), f", the smaller of {m:,} rows less one and {d:,} full columns")
     reestimate = as_choice("reestimate", reestimate, (True, False))
