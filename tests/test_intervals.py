@@ -5,7 +5,8 @@ import pytest
 
 import colonnade as co
 from colonnade.by_value import ONE, SYMMETRIC
-from colonnade.intervals import _Quantiles, deviations
+from colonnade.intervals import _Quantiles
+from colonnade.posterior import deviations
 
 from problems import hide, low_rank
 
@@ -168,19 +169,30 @@ def test_equal_errors_of_gaussian_data_are_not_told_apart():
     assert np.mean(told) < 0.2
 
 
-def test_the_deviation_is_that_of_the_posterior(rng):
-    """Against the textbook formula for a Gaussian vector of which some entries are seen, both ways of computing it."""
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_deviation_is_that_of_the_posterior(rng, weighted):
+    """The textbook formula for a Gaussian vector of which some entries are seen; both ways of computing it.
+
+    Columns with many numbers of entries, one of them with none, are asked in any order and some entries twice.
+    """
     _, known, _ = noisy(rng, 0.3)
+    few = np.arange(known.shape[1]) % 7 == 1
+    known[:, few & np.isnan(known).any(axis=0)] *= np.where(rng.random((120, 1)) < 0.5, 1, np.nan)
+    known[:, -1] = np.nan
+    weights = rng.uniform(0.5, 2, known.shape) if weighted else np.ones(known.shape)
+    observations = co.Observations.from_dense(known, weights=weights if weighted else None)
+    rows, columns = rng.integers(0, 120, 2000), rng.choice(observations.partial_columns, 2000)
+    columns[:5] = known.shape[1] - 1
     for rank in (4, 39):
-        completion = co.complete(known, rank=rank, center=True, shrinkage=0.09, refine=0)
+        completion = co.complete(observations, rank=rank, center=True, shrinkage=0.09, refine=0)
         F = completion.basis * np.sqrt(completion.space.variances)
-        K = F @ F.T
-        for j in completion.observations.partial_columns[:5]:
+        K, variances = F @ F.T, np.empty(known.shape)
+        for j in observations.partial_columns:
             O = np.flatnonzero(np.isfinite(known[:, j]))
-            inner = K[np.ix_(O, O)] + 0.09 * np.eye(O.size)
-            variance = np.diag(K - K[:, O] @ np.linalg.solve(inner, K[O])) + 0.09
-            found = deviations(completion, np.arange(120), np.full(120, j))
-            np.testing.assert_allclose(found**2, variance, rtol=1e-8)
+            inner = K[np.ix_(O, O)] + 0.09 * np.diag(1 / weights[O, j])
+            variances[:, j] = np.diag(K - K[:, O] @ np.linalg.solve(inner, K[O])) + 0.09
+        found = deviations(completion, rows, columns)
+        np.testing.assert_allclose(found**2, variances[rows, columns], rtol=1e-8)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])

@@ -16,7 +16,7 @@ ORDER = [
     ["sampling", "hidden_columns", "nothing_full", "files", "block_files", "coverage", "harness"],
     ["column_space", "grouping", "cluster", "disk_columns"],
     ["leaving_out", "solve", "labels", "cutting", "wild_entries"],
-    ["losses", "out_of_line"],
+    ["losses", "out_of_line", "posterior"],
     ["jury"],
     ["learn", "certificates"],
     ["inspection", "intervals", "means", "refine", "row_selection"],

@@ -12,12 +12,13 @@ from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, a
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
-from .intervals import calibrate, deviations
+from .intervals import calibrate
 from .learn import Lesson, penalty_of
 from .means import mean_errors, means_and_ends
 from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import out_of_line, typical_entries_of
+from .posterior import deviations
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe

@@ -21,12 +21,12 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import stats
 
-from ._threads import one_blas_thread
 from .by_value import ONE, SYMMETRIC, Curve, Shape, deviation_factors, shape_of
 from .contours import FAR, half_widths, log_thresholds
-from .leaving_out import least_noise, leave_one_out
+from .leaving_out import leave_one_out
+from .posterior import plain_noise
 from .solve import Status
 
 _ASKED_ENTRIES = 20_000
@@ -239,48 +239,5 @@ def left_out(completion, asked) -> tuple[np.ndarray, np.ndarray]:
     """Errors and predicted deviations of the entries left out, shape (nnz,) each."""
     noise = completion.noise_variance
     errors, deviations = leave_one_out(completion.space, asked, [noise])
-    unit = 1.0 if noise else _plain_noise(completion)
+    unit = 1.0 if noise else plain_noise(completion)
     return errors[:, 0], deviations[:, 0] * unit
-
-
-def _plain_noise(completion) -> float:
-    noise = completion.noise_std
-    return noise if np.isfinite(noise) else 1.0  # the scores then carry the scale
-
-
-def deviations(completion, rows, columns) -> np.ndarray:
-    """Predicted standard deviations of entries measured anew, without the factors of rows; shape (k,)."""
-    o, space = completion.used, completion.space
-    noise = completion.noise_variance or _plain_noise(completion) ** 2
-    scale = np.sqrt(space.variances) if completion.noise_variance else 1.0
-
-    def F(i):
-        return space.basis[i].astype(np.float64) * scale
-
-    result = np.full(rows.size, np.nan)
-    order = np.argsort(columns, kind="stable")
-    starts = np.flatnonzero(np.diff(columns[order], prepend=-1))
-    with one_blas_thread():
-        for at in np.split(order, starts[1:]) if order.size else ():
-            j = columns[at[0]]
-            if completion.status[j] != Status.FULL and Status(completion.status[j]).is_filled:
-                result[at] = np.sqrt(
-                    noise + _prediction_variance(F, o, j, F(rows[at]), noise, completion.noise_variance > 0)
-                )
-    return result
-
-
-def _prediction_variance(F, o, j, targets, noise, has_prior) -> np.ndarray:
-    """Variance of the fitted values of column j at some rows."""
-    here = slice(o.indptr[j], o.indptr[j + 1])
-    w = np.ones(here.stop - here.start) if o.weights is None else o.weights[here].astype(np.float64)
-    B = np.sqrt(w)[:, None] * F(o.rows[here])
-    if has_prior and B.shape[0] < B.shape[1]:
-        K = B @ B.T + max(noise, least_noise(B)) * np.eye(B.shape[0])
-        factor = linalg.cholesky(K, lower=True, check_finite=False)
-        explained = linalg.solve_triangular(factor, B @ targets.T, lower=True, check_finite=False)
-        return np.maximum((targets**2).sum(axis=1) - (explained**2).sum(axis=0), 0.0)
-    stacked = np.vstack([B, np.sqrt(noise) * np.eye(B.shape[1])]) if has_prior else B
-    R = np.linalg.qr(stacked, mode="r")
-    spread = linalg.solve_triangular(R, targets.T, trans="T", check_finite=False)
-    return noise * (spread**2).sum(axis=0)
