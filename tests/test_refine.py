@@ -5,8 +5,8 @@ import pytest
 
 import colonnade as co
 from colonnade import refine
-from colonnade.intervals import _prediction_variance
 from colonnade.learn import learn
+from colonnade.posterior import _variances
 from colonnade.refine import _coefficients, _explained_by, _relearned, _row_moves
 
 from problems import hide, low_rank, relative_error
@@ -192,6 +192,5 @@ def test_directions_far_above_the_noise_leave_covariances_positive(rng):
     B = 1e20 * (np.ones((3, 1)) @ rng.standard_normal((1, 5)) + 1e-12 * rng.standard_normal((3, 5)))
     explained = _explained_by(B[None], 1e-3)
     assert np.isfinite(explained).all() and 0.99 < np.trace(explained) < 3.01
-    o = co.Observations.from_triplets(np.arange(3), np.zeros(3, int), np.ones(3), (5, 1))
-    variance = _prediction_variance(lambda i: np.vstack([B, B[:2]])[i], o, 0, B[:1], 1e-3, True)
-    assert 0 <= variance[0] < 1e-10 * (B[0] @ B[0])
+    variance = _variances(B[None], B[None, :1], 1e-3, has_prior=True)
+    assert 0 <= variance[0, 0] < 1e-10 * (B[0] @ B[0])

@@ -111,8 +111,10 @@ def learn_and_refine(
 
 def _single(o: Observations, places) -> np.ndarray:
     """Without those that gather in rows: typos do not, but a direction that only the partial columns have does."""
-    is_partial = ~np.isin(o.entry_columns, o.full_columns)
-    found, seen = (np.bincount(rows, minlength=o.shape[0]) for rows in (o.rows[places], o.rows[is_partial]))
+    if places.size == 0:
+        return places
+    m, d = o.shape[0], o.full_columns.size
+    found, seen = np.bincount(o.rows[places], minlength=m), np.bincount(o.rows, minlength=m) - d
     gathered = (found >= _GATHERED[0]) & (found > _GATHERED[1] * seen)
     return places[~gathered[o.rows[places]]]
 
