@@ -67,6 +67,7 @@ def test_dry_run_writes_nothing(triples, folder, run):  # noqa: F811
     [
         (["t.parquet", "--engine", "local", "-o", "filled.parquet"], 2, "writes one folder"),
         (["wide.csv", "--engine", "local"], 2, "is for triples"),
+        (["t.parquet", "--engine", "local", "--missing", "-9"], 2, "--missing is for what fits into memory"),
         (["wide.csv", "--resume"], 2, "--resume is for triples"),
         (["t.parquet", "--memory-limit", "much"], 2, "not a size"),
         (["t.parquet", "--memory-limit", "1MB"], 3, "memory_limit must be"),

@@ -202,6 +202,14 @@ def test_a_disk_that_fails_leaves_nothing(run, folder, monkeypatch):
         assert code == 5 and "No space left on device" in err and os.listdir() == ["m.npy"]
 
 
+def test_what_stands_for_nothing_is_filled(run):
+    M, known = table()
+    marked = np.where(np.isnan(known), -999, known)
+    np.save("m.npy", marked)
+    assert run("complete", "m.npy", "--missing", "-999", "-o", "f.npy")[0] == 0
+    assert np.abs(np.load("f.npy") - M).max() < 1e-10 and (np.load("m.npy") == marked).all()
+
+
 def test_the_process_itself(folder):
     """One run that ends well, one that does not, and the two signals; standard output stays clean."""
     _, known = table()

@@ -549,3 +549,41 @@ def test_text_where_numbers_belong_may_be_triples(tmp_path):
     (tmp_path / "t.csv").write_text("station,day,flow\na,monday,1\nb,monday,2\na,tuesday,3\n")
     with pytest.raises(ValueError, match=r"not numbers.*if its lines are triples, say which columns"):
         co.files.read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
+def test_what_stands_for_nothing_is_told(tmp_path, rng, kind, dtype):
+    """A number in every kind of file, also one that single precision cannot hold; the column that had it is partial."""
+    M = rng.standard_normal((8, 5)).astype(dtype)
+    holed = M.copy()
+    holed[[1, 3, 3], [2, 2, 4]] = -999.9
+    path = tmp_path / f"t.{kind}"
+    if kind == "npy":
+        np.save(path, holed)
+    elif kind == "parquet":
+        pq.write_table(pa.table({f"c{j}": holed[:, j] for j in range(5)}), path)
+    else:
+        path.write_text("\n".join(",".join(map(str, line)) for line in holed))
+    known = co.read(path, missing=-999.9)
+    expected = np.where(holed == dtype(-999.9), np.nan, M)
+    np.testing.assert_allclose(known.to_dense(), expected, rtol=1e-6)
+    assert known.full_columns.tolist() == [0, 1, 3] and co.read(path).full_columns.size == 5
+
+
+def test_words_that_stand_for_nothing(tmp_path):
+    """In the cells, not in the names; they do not make a name of what is in the first line."""
+    path = tmp_path / "t.csv"
+    path.write_text("?,1.5,2\n3,?,4\n5,-1,n.d.\n")
+    known = co.read(path, missing=["?", "n.d.", -1])
+    np.testing.assert_equal(known.to_dense(), [[np.nan, 1.5, 2], [3, np.nan, 4], [5, np.nan, np.nan]])
+    path.write_text("id,a,b\n?,1,2\nx,?,4\n")
+    known = co.read(path, missing="?")
+    np.testing.assert_equal(known.to_dense(), [[1, 2], [np.nan, 4]])
+    assert known.row_names.tolist() == ["?", "x"]
+    with pytest.raises(ValueError, match=r"2 cells of .*: '\?'; leave it empty, or name it with --missing"):
+        path.write_text("a,b\n1,?\n2,?\n3,4\n")
+        co.read(path)
+    for bad in (True, [None], [[1]]):
+        with pytest.raises(TypeError, match="missing must be words or numbers such as -999"):
+            co.read(path, missing=bad)

@@ -50,12 +50,13 @@ def are_numbers(objects) -> bool:
 def odd_one(objects) -> int:
     """Where the first stands that is no number; the first that does not even read as one, if there is such."""
     odd = [i for i, x in enumerate(objects) if not are_numbers([x])]
-    return next((i for i in odd if not _reads_as_number(objects[i])), odd[0])
+    return next((i for i in odd if not (isinstance(objects[i], str) and reads_as_number(objects[i]))), odd[0])
 
 
-def _reads_as_number(x) -> bool:
+def reads_as_number(x) -> bool:
+    """Whether a number, or a text, is one that is finite."""
     try:
-        return isinstance(x, str) and np.isfinite(float(x))
+        return bool(np.isfinite(float(x)))
     except ValueError:
         return False
 

@@ -134,6 +134,8 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     from ..files import FileForm, read_asked, write_entries
     from .complete import check_outputs
 
+    if options["missing"]:
+        raise click.UsageError("--missing is for what fits into memory: leave these lines out of the triples")
     given = _triples(inputs, options)
     outputs = outputs or [Path(f"{inputs[0].absolute().stem}-completed")]
     folders = [output for output in outputs if not output.suffix]

@@ -22,9 +22,15 @@ _READ = (
         show_default=True,
         help="What to do with triples of the same place.",
     ),
+    click.option(
+        "--missing",
+        metavar="TEXT",
+        multiple=True,
+        help="What else stands for an entry that is not known, such as -999 or '?'; may be given several times.",
+    ),
     click.option("--transpose", is_flag=True, help="The things to fill are rows of the file, not columns."),
 )
-_READ_NAMES = "row", "column", "value", "key", "header", "row_names", "duplicates", "transpose"
+_READ_NAMES = "row", "column", "value", "key", "header", "row_names", "duplicates", "missing", "transpose"
 
 
 def input_options(command=None, *, required: bool = True):

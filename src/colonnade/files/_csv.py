@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .._arguments import shown
@@ -44,10 +44,11 @@ class Beginning:
     starts: list[int]
 
 
-def read_csv(path: Path, header, row_names, delimiter: str | None) -> Observations:
-    """A wide table of numbers; an empty cell is unseen."""
+def read_csv(path: Path, header, row_names, delimiter: str | None, missing=()) -> Observations:
+    """A wide table of numbers; a cell that is empty, or one of the words `missing`, is unseen."""
     refuse_beyond_memory(path, path.stat().st_size)
     begun = beginning(path, delimiter)
+    begun = replace(begun, lines=[["" if cell in missing else cell for cell in line] for line in begun.lines])
     first = begun.lines[0]
     untitled = len(begun.lines) > 1 and len(begun.lines[1]) == len(first) + 1  # R sets no title over row names
     if header == "auto":
@@ -57,7 +58,7 @@ def read_csv(path: Path, header, row_names, delimiter: str | None) -> Observatio
         raise ValueError(f"{path} has a line of names and no row; say --no-header (header=False) if these are data")
     if row_names == "auto":
         row_names = untitled or _has_row_names(body, first[0] if header else None)
-    table = read_columns(path, begun, header, ["f0"] if row_names else [])
+    table = read_columns(path, begun, header, ["f0"] if row_names else [], missing=missing)
     names = table.column(0).to_pylist() if row_names else None
     titles = first[row_names and not untitled :] if header else None
     if titles is not None and len(titles) != table.num_columns - row_names:
@@ -191,13 +192,16 @@ def _distinct(cells: list[str]) -> bool:
     return all(cell.strip() for cell in cells) and len(set(cells)) == len(cells)
 
 
-def read_columns(path: Path, begun: Beginning, header: bool, text=(), only=None):
-    """An Arrow table of the lines after the header, columns called f0, f1, ..., of float64 except those in `text`."""
+def read_columns(path: Path, begun: Beginning, header: bool, text=(), only=None, missing=()):
+    """An Arrow table of the lines after the header, columns called f0, f1, ..., of float64 except those in `text`.
+
+    Words in `missing` are null, besides those that always are.
+    """
     pyarrow = needed_module("pyarrow", "cli")
     body = begun.lines[header]
     fields = [f"f{j}" for j in range(len(body))]
     types = {name: pyarrow.string() if name in text else pyarrow.float64() for name in fields}
-    arguments = path, begun.starts[header], begun.delimiter, types, only
+    arguments = path, begun.starts[header], begun.delimiter, types, only, (*MISSING, *missing)
     try:
         return _parsed(*arguments)
     except pyarrow.ArrowInvalid as error:
@@ -240,13 +244,13 @@ def _uneven_line(path: Path, start: int, delimiter: str, n_cells: int) -> str | 
     return None
 
 
-def _parsed(path: Path, start: int, delimiter: str, types: dict, only, block: int = _BLOCK):
+def _parsed(path: Path, start: int, delimiter: str, types: dict, only, missing, block: int = _BLOCK):
     """The table by Arrow; blocks grow until the longest line fits into one."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
     parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(types) > 1)
-    convert = arrow_csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only)
+    convert = arrow_csv.ConvertOptions(column_types=types, null_values=missing, include_columns=only)
     read = arrow_csv.ReadOptions(autogenerate_column_names=True, block_size=block)
     with open(path, "rb") as file:
         file.seek(start)
@@ -259,7 +263,7 @@ def _parsed(path: Path, start: int, delimiter: str, types: dict, only, block: in
         except pyarrow.ArrowInvalid as error:
             if "straddling" not in str(error) or block == _LONGEST:
                 raise
-    return _parsed(path, start, delimiter, types, only, _LONGEST)
+    return _parsed(path, start, delimiter, types, only, missing, _LONGEST)
 
 
 def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
@@ -267,12 +271,12 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
     import pyarrow
     import pyarrow.compute as pc
 
-    *others, types, only = arguments
-    table = _parsed(*others, dict.fromkeys(types, pyarrow.string()), only)
+    *others, types, only, missing = arguments
+    table = _parsed(*others, dict.fromkeys(types, pyarrow.string()), only, missing)
     count, first = 0, None
     for name, column in zip(table.column_names, table.columns):
         if name not in text:
-            good = pc.or_(pc.match_substring_regex(column, NUMBER), pc.is_in(column, pyarrow.array(MISSING)))
+            good = pc.or_(pc.match_substring_regex(column, NUMBER), pc.is_in(column, pyarrow.array(missing)))
             wrong = pc.indices_nonzero(pc.invert(good))
             count += len(wrong)
             if len(wrong) and (first is None or wrong[0].as_py() < first[0]):
@@ -282,7 +286,7 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
     row, j, cell, in_its_column = first
     named = f" ({shown(table.column(0)[row].as_py())})" if "f0" in text else ""
     column = shown(titles[j - (len(types) - len(titles))]) if titles else str(j)
-    remedy = "leave it empty if it is not known"
+    remedy = "leave it empty, or name it with --missing (missing=...), if it is not known"
     if re.match(_DECIMAL_COMMA, cell):
         remedy = "use a decimal point"
     elif 1 < in_its_column == table.num_rows:

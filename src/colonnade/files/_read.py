@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 
+import numpy as np
+
 from .._arguments import as_choice, as_shape
+from .._numbers import reads_as_number
 from ..observations import Observations
 from ._arrays import read_npy, read_npz
 from ._csv import beginning, plain, read_csv
@@ -32,6 +36,7 @@ def read(
     shape: tuple[int, int] | None = None,
     duplicates: str = "error",
     transpose: bool = False,
+    missing=(),
 ) -> Observations:
     """Observations from a file, with the names of its rows and columns.
 
@@ -57,6 +62,8 @@ def read(
         What to do with triples of the same place.
     transpose : bool
         Whether rows of the file are columns of the matrix: things to fill lie in rows, some of them known in full.
+    missing : str, number, or several of them
+        What else stands for an entry that is not known, such as -999; in a text table also words, such as "?".
 
     Returns
     -------
@@ -68,17 +75,30 @@ def read(
     as_choice("transpose", transpose, (True, False))
     shape = None if shape is None else as_shape(shape)
     fields = checked_fields(row, column, value)
+    words, numbers = _marks(missing)
     try:
-        observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates)
+        observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates, words)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} holds names that are not text in UTF-8: {error}") from error
+    if numbers:
+        with np.errstate(over="ignore"):
+            numbers = np.array(numbers).astype(observations.values.dtype)  # -99.9 in single precision is another number
+        observations = observations.without(np.flatnonzero(np.isin(observations.values, numbers)))
     if transpose:
         form = replace(observations.origin, transposed=True)
         observations = replace(observations.transposed(), origin=form)
     return observations
 
 
-def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -> Observations:
+def _marks(missing) -> tuple[list[str], list[float]]:
+    """Words and numbers that stand for nothing."""
+    given = [missing] if isinstance(missing, (str, Real)) else list(missing)
+    if any(isinstance(one, bool) or not isinstance(one, (str, Real)) for one in given):
+        raise TypeError(f"missing must be words or numbers such as -999; got {missing!r}")
+    return [str(one) for one in given], [float(one) for one in given if reads_as_number(one)]
+
+
+def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates, missing) -> Observations:
     fields = fields_of_triples(paths, fields, delimiter)
     if fields is not None:
         return read_triples(paths, fields, shape, duplicates, header, delimiter)
@@ -93,7 +113,9 @@ def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates) -
     if kind == "zarr":
         return read_zarr(path, key)
     try:
-        return read_csv(path, header, row_names, delimiter) if kind == "csv" else read_parquet(path, row_names)
+        if kind == "csv":
+            return read_csv(path, header, row_names, delimiter, missing)
+        return read_parquet(path, row_names)
     except (ValueError, TypeError) as error:
         if not any(words in str(error) for words in ("not numbers", "not a number", "not numeric")):
             raise
