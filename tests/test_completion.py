@@ -81,7 +81,9 @@ def test_observed_entries_out_of_bounds_are_counted(case):
     high = np.nanmax(known)
     row, column = np.argwhere(known == high)[0]
     words = paper(known, bounds=(-99, high - 1e-9)).choices["bounds"]
-    assert words.startswith("1 observed entry lies outside") and words.endswith(f"row {row}, column {column}: {high:g}")
+    assert words.startswith("1 observed entry lies outside") and words.endswith(
+        f"row {row}, column {column}: {high:.9g}"
+    )
     assert "bounds" not in paper(known, bounds=(-1e9, 1e9)).choices
 
 

@@ -166,7 +166,12 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
         given = np.vectorize(_dates_as_text, otypes=[object])(given)
     text = [isinstance(one, str) for one in given.flat] if given.dtype.kind in "OU" else [False]
     if not any(text):
-        return as_indices(name, value, length)
+        try:
+            return as_indices(name, value, length)
+        except IndexError as error:
+            label = next((str(one) for one in given.flat if names is not None and str(one) in names), None)
+            hint = "" if label is None else f"; numbers are places from 0, and {label} is a name: write '{label}'"
+            raise IndexError(f"{error}{hint}") from None
     if not all(text):
         raise TypeError(
             f"{name} must be all numbers or all names; got {shown(given.flat[text.index(False)])} beside names"
@@ -176,13 +181,14 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
     places: dict = {}
     for k, one in enumerate(names):
         places.setdefault(one, []).append(k)
-    for one in given.flat:
-        found = len(places.get(str(one), ()))
+    asked = [one if one in places else f"{one} 00:00:00" for one in map(str, given.flat)]  # of a day its beginning
+    for one, full in zip(given.flat, asked):
+        found = len(places.get(full, ()))
         if found != 1:
             there = ", ".join(shown(other) for other in names[:3]) + (", ..." if length > 3 else "")
             called = f"{found:,} are called" if found else "none is called"
             raise ValueError(f"{name} must be numbers or names that one has alone; {called} {shown(one)} among {there}")
-    return np.array([places[str(one)][0] for one in given.flat], np.int64).reshape(given.shape)
+    return np.array([places[full][0] for full in asked], np.int64).reshape(given.shape)
 
 
 def _dates_as_text(one):

@@ -348,8 +348,11 @@ def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> d
 def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> None:
     (m, n), d = triples.shape, sum(record["full"] for record in entries)
     if d == 0:
-        remedies = ["measure some columns in full", "transpose the data (--transpose) if its rows are complete"]
-        raise ValueError(no_full_column(m, fullest_columns(folder, entries), remedies))
+        remedies = [
+            "measure some columns in full",
+            "transpose the data (--transpose, transpose=True) if its rows are complete",
+        ]
+        raise ValueError(no_full_column(m, list(fullest_columns(folder, entries).items()), remedies))
     rank = run.settings["rank"]
     if not is_auto(rank):
         as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ._arguments import shown
-from .solve import Status
+from .column_space import fit_column_space, with_offset
+from .solve import Status, solve_columns
+from .wild_entries import without_wild
 
 _BLOCK_CELLS = 4_000_000
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
-OFF = 5.0  # a residual this many times the noise is not noise
+OFF = 5.0  # a residual this many times the noise, or that of most columns, is not noise
+DOUBTFUL = 3.0  # likewise: it hardly is, and the column not recovered
 POOR = 0.5  # a residual of this share of the entries themselves explains little
 DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
 SETTLED = 0.1  # of it still open: the entries have decided
+_MANY = 10  # columns whose median tells the usual residual
+_OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
 
 _VERDICTS = {
     Status.FULL: "observed in full",
@@ -47,9 +54,18 @@ def certify(completion) -> np.recarray:
             a tenth of the prior's spread; "approximate" in between, or where there is a residual and the full columns
             cannot tell their noise; "weakly determined" where noise may grow more than tenfold, or the prior dominates:
             over half of its spread is still open; "unchecked" where no entry is left to test the fit; "poor fit" where
-            the residual is half of the entries or more; "off the column space" where it is far above the noise: the
-            full columns do not explain the column; or what the status says
+            the residual is half of the entries or more, or several times that of most columns; "off the column space"
+            where it is far above the noise or that of most columns: the full columns do not explain the column; or
+            what the status says
     """
+    table, sizes = _measured(completion)
+    table.verdict = _verdicts(completion, table, _judged_residuals(completion, table), sizes)
+    table.more_entries = _more_entries(completion, table)
+    return table
+
+
+def _measured(completion) -> tuple[np.recarray, np.ndarray]:
+    """The table without verdicts, and the root mean square of the entries of every column."""
     n = completion.shape[1]
     kinds = [
         ("column", np.int64),
@@ -66,16 +82,29 @@ def certify(completion) -> np.recarray:
     table.n_observed = completion.observations.n_observed
     for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
         table[field] = np.nan
-    sizes = np.zeros(n)  # root mean square of the observed entries, against which rounding is judged
+    sizes = np.zeros(n)
     with threadpool_limits(1, user_api="blas"):  # many small matrices: threads would only wait for each other
         for count in np.unique(table.n_observed):
             alike = np.flatnonzero(table.n_observed == count)
             step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
             for lo in range(0, alike.size, step):
                 _measure(completion, alike[lo : lo + step], int(count), table, sizes)
-    table.verdict = _verdicts(completion, table, sizes)
-    table.more_entries = _more_entries(completion, table)
-    return table
+    return table, sizes
+
+
+def _judged_residuals(completion, table) -> np.ndarray:
+    """Residuals, shape (n,); the larger of those here and beside what the full columns taught before a refinement.
+
+    A refinement that moves the rows of the basis makes it fit the very entries that would tell that a column is off.
+    """
+    if not completion.moved_rows:
+        return table.residual
+    taught = without_wild(completion.observations) or completion.observations
+    space = with_offset(fit_column_space(taught, center=completion.center is not None), _OFFSET)
+    first = replace(completion, space=space, moved_rows=False)
+    coefficients, status = solve_columns(space, completion.used, penalty=first.penalty)
+    found, _ = _measured(replace(first, coefficients=coefficients, status=status))
+    return np.fmax(table.residual, found.residual)
 
 
 def _measure(completion, columns, s, table, sizes) -> None:
@@ -155,15 +184,14 @@ def _spectrum(U, share, m):
         return low, np.sqrt(high / low)
 
 
-def _verdicts(completion, table, sizes) -> np.ndarray:
+def _verdicts(completion, table, residual, sizes) -> np.ndarray:
     words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
     verdict = words[completion.status]
     solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
     rounding, noise = _rounding(completion, sizes), completion.noise_std
-    residual = table.residual
     with np.errstate(invalid="ignore"):
         if np.isfinite(noise):
-            unexplained = solved & (residual > OFF * noise + rounding)
+            unexplained = solved & ((residual > OFF * noise + rounding) | _are_unusual(residual, sizes, solved, OFF))
         else:
             unexplained = np.zeros(solved.size, bool)
             verdict[solved & (residual > rounding)] = "approximate"
@@ -176,9 +204,19 @@ def _verdicts(completion, table, sizes) -> np.ndarray:
         else:
             verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
     verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
+    poor |= (verdict == "recovered") & _are_unusual(residual, sizes, solved, DOUBTFUL)
     verdict[poor] = "poor fit"
     verdict[unexplained] = "off the column space"
     return verdict
+
+
+def _are_unusual(residual, sizes, solved, times: float) -> np.ndarray:
+    """Columns whose residuals are far above the usual one, also beside their size: they may have raised the noise."""
+    usual = solved & (residual > 0) & (sizes > 0)
+    if usual.sum() < _MANY:
+        return np.zeros(residual.size, bool)
+    share = np.divide(residual, sizes, out=np.zeros(residual.size), where=usual)
+    return usual & (residual > times * np.median(residual[usual])) & (share > times / 2 * np.median(share[usual]))
 
 
 def _more_entries(completion, table) -> np.ndarray:

@@ -58,6 +58,8 @@ class Completion:
         By how much errors of entries left out are larger than they seem, for a refinement has seen the entries; >= 1.
     run : dict
         With which settings and versions it was computed, if that is known; what JSON can hold.
+    moved_rows : bool
+        Whether a refinement has moved the rows of the basis, so that it is no longer what the full columns alone teach.
     """
 
     observations: Observations
@@ -70,6 +72,7 @@ class Completion:
     by_columns: bool = True
     optimism: float = 1.0
     run: dict = field(default_factory=dict)
+    moved_rows: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -178,11 +181,12 @@ class Completion:
         untried = self._n_used(columns) < 2
         deviations = self._deviations(rows, columns)
         below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
-        low, high = centers + below.reshape(centers.shape), centers + above.reshape(centers.shape)
-        self._keep_in_bounds(low)
-        self._keep_in_bounds(high)
+        rounding = _rounding(centers.ravel(), above - below)
+        ends = [np.asarray(centers + end.reshape(centers.shape)) for end in (below - rounding, above + rounding)]
+        for end in ends:
+            self._keep_in_bounds(end)
         with np.errstate(over="ignore"):
-            return low.astype(centers.dtype, copy=False), high.astype(centers.dtype, copy=False)
+            return tuple(end.astype(centers.dtype, copy=False) for end in ends)
 
     def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The mean of every column over all m rows, with the ends of an interval; three arrays of shape (n,).
@@ -377,7 +381,7 @@ def complete(
         Keep predictions within them.
     random_state : None, int or numpy Generator
         For which of many columns, and which of their entries, are asked about the settings. None asks at the same
-        places every time; columns in another order may lead to other settings, about as good.
+        places every time; rows or columns in another order may lead to other settings, about as good.
     progress : function or True, optional
         Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
     """
@@ -420,7 +424,7 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
         "bounds": _bounds_words(bounds, observations),
     }
     choices = {**lesson.choices, **{about: words for about, words in said.items() if words}}
-    return Completion(observations, space, *solution, noise, bounds, choices, optimism=optimism, run=run)
+    return Completion(observations, space, *solution, noise, bounds, choices, True, optimism, run, lesson.moved_rows)
 
 
 def _bounds_words(bounds, o: Observations) -> str | None:
@@ -429,11 +433,12 @@ def _bounds_words(bounds, o: Observations) -> str | None:
     outside = np.flatnonzero((o.values < low) | (o.values > high))
     if outside.size == 0:
         return None
-    entries = "1 observed entry lies" if outside.size == 1 else f"{outside.size:,} observed entries lie"
+    one = outside.size == 1
+    entries = "1 observed entry lies" if one else f"{outside.size:,} observed entries lie"
     place = place_of(o.rows[outside[0]], o.columns_of(outside[0]), (o.row_names, o.column_names))
     return (
-        f"{entries} outside of {low:g} to {high:g}, within which predictions are kept, the first at {place}:"
-        f" {o.values[outside[0]]:g}"
+        f"{entries} outside of {low:.9g} to {high:.9g}, within which predictions are kept,"
+        f" {'' if one else 'the first '}at {place}: {o.values[outside[0]]:.9g}"
     )
 
 
@@ -465,6 +470,13 @@ def algorithm1(
     coefficients, status = solve_columns(space, observations)
     # 12: M^ = [m^_1 .. m^_n]
     return Completion(observations, space, coefficients, status)
+
+
+def _rounding(predicted, widths) -> np.ndarray:
+    """By how much predictions may differ between ways to compute them; 0 of intervals without a width."""
+    eps = float(np.finfo(predicted.dtype).eps)
+    with np.errstate(over="ignore"):
+        return np.where(widths > 0, np.sqrt(eps) * widths + 16 * eps * np.abs(predicted.astype(np.float64)), 0.0)
 
 
 def _filled(status) -> np.ndarray:

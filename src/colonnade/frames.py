@@ -103,7 +103,7 @@ def matrix_of_frame(frame) -> np.ndarray:
         named = ", ".join(f"{in_quotes(name)} ({kind})" for name, kind, _ in wrong[:5])
         raise TypeError(
             f"{len(wrong)} of {len(series)} columns are not numeric: {named}{', ...' if len(wrong) > 5 else ''};"
-            f" {_odd_cell(*wrong[0])}convert or drop them"
+            f" {next(filter(None, (_odd_cell(*one) for one in wrong)), '')}convert or drop them"
         )
     if 0 in frame.shape:
         raise ValueError(

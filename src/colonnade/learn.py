@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -40,6 +40,8 @@ _ALL_DIRECTIONS = "all that the full columns have"
 _TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
 _ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}  # which may have grown
+_OF_SPREAD = 1e-3  # of how far a column is from the row means: more than this left is noise beside a large offset
+_SURELY_ROUNDING = 1e3  # times the smallest step of floating point, relative
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Lesson:
         Whether the data fit to rounding without a prior.
     has_chosen_rank : bool
         Whether fewer directions than there are were chosen by leaving out.
+    moved_rows : bool
+        Whether sweeps have moved the rows of the basis, so that it is no longer what the full columns alone teach.
     """
 
     space: ColumnSpace
@@ -64,6 +68,7 @@ class Lesson:
     choices: dict
     is_exact: bool = False
     has_chosen_rank: bool = False
+    moved_rows: bool = False
 
     @property
     def penalty(self) -> np.ndarray:
@@ -100,7 +105,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
         observations = without_wild(observations) or observations
     if not any(is_auto(value) for value in (rank, center, shrinkage)):
         space = fit_column_space(observations, rank=rank, center=center)
-        return Lesson(space, shrinkage, choices_in_words(space, center, shrinkage, rank))
+        choices = choices_in_words(space, center, shrinkage, rank)
+        return Lesson(space, shrinkage, {**choices, "fit": "not judged, for every setting was given"})
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
 
@@ -114,7 +120,7 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
 
     if center in (False, "auto") and shrinkage in (0, "auto"):
         space = space_with(center=False)
-        if space.rank == 0 or _fits_to_rounding(space, observations.take(asked)):
+        if space.rank == 0 or _fits_to_rounding(space, observations.take(asked), partial(_row_means, observations)):
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             fit = "the data fit to rounding: plain least squares is exact"
             if space.rank == 0 and observations.values.any():
@@ -153,7 +159,16 @@ def _asked_columns(o: Observations, rng) -> np.ndarray:
     return np.sort(rng.choice(able, count, replace=False)) if count < able.size else able
 
 
-def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
+def _row_means(o: Observations) -> np.ndarray:
+    """Of the full columns, one after the other: they may be large."""
+    m, d = o.shape[0], o.full_columns.size
+    means = np.zeros(m)
+    for j in o.full_columns:
+        means += o.values[o.indptr[j] : o.indptr[j] + m] / np.float64(d)
+    return means
+
+
+def _fits_to_rounding(space: ColumnSpace, o: Observations, row_means: Callable) -> bool:
     """Whether plain least squares leaves only rounding errors in most of the columns that could show others.
 
     If many columns have fewer entries than there are directions, the prior is asked instead: the spectrum may fall so
@@ -174,7 +189,11 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations) -> bool:
     # With hardly more entries than directions anything fits, but not the entries that are left out.
     errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # they may overflow
     off = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0), starts)
-    return bool(np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) == 1)
+    if np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) < 1:
+        return False
+    spread = np.maximum.reduceat(np.abs(o.values - row_means()[o.rows]), starts)
+    least = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * size
+    return bool(np.median((off <= _OF_SPREAD * spread + least)[checked]) == 1)
 
 
 def _pretend(o: Observations, rng) -> Observations | None:

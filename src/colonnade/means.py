@@ -14,7 +14,8 @@ How far such means really are off, in deviations, is seen on the observed entrie
 which a random third is hidden. That tells little of errors which many rows have in common, as those of neighbouring
 wavelengths: few of the rows are among the observed ones. Full columns tell more. Each in turn is hidden but for as many
 entries as the partial ones have, and filled from the others; if its mean then is farther off, in deviations, than
-hiding a third of these entries showed, the intervals of all columns are wider by as much.
+hiding a third of these entries showed, the intervals of all columns are wider by as much. Where the partial columns are
+few, the full ones alone tell.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _ROUNDING = 1e-6  # of the size of entries: less noise is lost in the formulas
 _ASKED_COLUMNS = 1_000
 _FEWEST_ENTRIES = 4  # of a column of which a third is hidden
 _SPLITS = 4  # random thirds of each asked column
+_FEW_COLUMNS = 10  # fewer do not tell how far means of columns like them are off
 _FEWEST_FULL, MOST_FULL = 10, 200  # full columns that are hidden in turn
 _FOLDS = 10
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of hidden parts are compared
@@ -177,7 +179,12 @@ def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanError
     some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
     asked = _asked(completion, unbiased).take(some)
     scores = _scores_of_parts(_Model(completion.space, noise), asked, unbiased, as_generator(0), _SPLITS)
-    factor = _factor_of_full(completion, noise, asked.n_observed, unbiased) if hide_full else 1.0
+    factor = 1.0
+    if hide_full and (found := _scores_of_full(completion, noise, asked.n_observed, unbiased)):
+        of_wholes, of_parts = found
+        if some.size < _FEW_COLUMNS:  # of which no quantile can be told
+            return MeanErrors(np.sort(np.concatenate(of_wholes)), completion.optimism)
+        factor = _surely_larger(of_wholes, of_parts)
     return MeanErrors(np.sort(scores), completion.optimism * factor)
 
 
@@ -207,16 +214,16 @@ def _in_deviations(errors, deviations) -> np.ndarray:
         return np.abs(errors) / deviations
 
 
-def _factor_of_full(completion, noise: float, sizes, unbiased: bool) -> float:
-    """By how much farther means are off than hidden parts of columns tell; never less than 1.
+def _scores_of_full(completion, noise: float, sizes, unbiased: bool) -> tuple[list, list] | None:
+    """Of full columns that are hidden: how many deviations their means are off, and as hidden parts of them tell.
 
-    `sizes` are numbers of entries that columns have.
+    Both fold by fold; None if there are too few full columns. `sizes` are numbers of entries that columns have.
     """
     o = completion.observations
     rows, A, weights = some_of_the_full(without_wild(o) or o, MOST_FULL)
     m, d = A.shape
     if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
-        return 1.0
+        return None
     rng = as_generator(0)
     center, offset = completion.space.center is not None, _offset_of(completion.space, rows, A)
     of_wholes, of_parts = [], []
@@ -227,7 +234,7 @@ def _factor_of_full(completion, noise: float, sizes, unbiased: bool) -> float:
             mean, deviation = model.means(hidden.seen, model.sum_over_rows, m, unbiased)
             of_wholes.append(_in_deviations(mean - hidden.truth.mean(axis=0), deviation))
             of_parts.append(_scores_of_parts(model, hidden.seen, unbiased, rng, _SPLITS))
-    return _surely_larger(of_wholes, of_parts)
+    return of_wholes, of_parts
 
 
 def _surely_larger(some: list, others: list) -> float:

@@ -17,12 +17,12 @@ def refuse_nothing_full(o: Observations) -> None:
         return
     m, n = o.shape
     counts, seen = o.n_observed, np.bincount(o.rows, minlength=m)
-    fullest = {_named(o.column_names, j): counts[j] for j in np.argsort(-counts, kind="stable")[:_NAMED]}
+    fullest = [(_named(o.column_names, j), counts[j]) for j in np.argsort(-counts, kind="stable")[:_NAMED]]
     drop, unseen, n_full_rows = rows_to_drop(o), np.flatnonzero(seen == 0), int((seen == n).sum()) if n > 1 else 0
     remedies = ["measure some columns in full"]
     if drop is not None:
         remedies.insert(0, f"drop {rows_in_words(o, drop[1])}, and the {drop[0]:,} fullest columns are full")
-    elif unseen.size:
+    elif unseen.size and counts.max() == m - unseen.size:
         remedies.insert(0, f"drop {rows_in_words(o, unseen)}, without an entry")
     if n_full_rows:
         complete = "1 row is" if n_full_rows == 1 else f"{n_full_rows:,} rows are"
@@ -30,11 +30,11 @@ def refuse_nothing_full(o: Observations) -> None:
     raise ValueError(no_full_column(m, fullest, remedies))
 
 
-def no_full_column(m: int, fullest: dict, remedies) -> str:
+def no_full_column(m: int, fullest: list, remedies) -> str:
     """What to say of m rows without a full column; `fullest` has the fullest columns, and how many entries of each."""
-    if not any(fullest.values()):
+    if not any(count for _, count in fullest):
         return f"no column is known in all {m:,} rows, nor is any entry: there is nothing to learn from; measure some"
-    named = ", ".join(f"column {j} with {count:,}" for j, count in fullest.items())
+    named = ", ".join(f"column {j} with {count:,}" for j, count in fullest)
     return (
         f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest"
         f" {'is' if len(fullest) == 1 else 'are'} {named}: {'; or '.join(remedies)}"
@@ -52,7 +52,7 @@ def rows_to_drop(o: Observations) -> tuple[int, np.ndarray] | None:
     for k, j in enumerate(best, start=1):
         count[o.rows[o.indptr[j] : o.indptr[j + 1]]] += 1
         kept = int((count == k).sum())
-        cells.append(k * kept if k > 1 and kept >= max(2, m // 2) else 0)
+        cells.append(k * kept if k > 1 and m > kept >= max(2, m / 2) else 0)
     k = int(np.argmax(cells))
     if k == 0:
         return None

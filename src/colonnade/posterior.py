@@ -6,6 +6,8 @@ t + t f_i' (F_O' W F_O + t I)^-1 f_i; in plain least squares F is U and the last
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ._threads import in_threads, one_blas_thread
@@ -22,16 +24,16 @@ def deviations(completion, rows, columns) -> np.ndarray:
     noise = completion.noise_variance or plain_noise(completion) ** 2
     scale = np.sqrt(space.variances) if has_prior else 1.0
     result = np.full(rows.size, np.nan)
+    able = np.isin(completion.status[columns], [s for s in Status if s.is_filled and s != Status.FULL])
+    asked = _Asked(columns, np.flatnonzero(able), o)
 
     def work(piece):
-        which, at = piece
-        B, targets = _observed_rows(space.basis, scale, o, which), space.basis[rows[at]] * scale
+        which, at = asked.part(*piece)
+        B, targets = _observed_rows(space.basis, scale, o, which), space.basis[rows[at]].astype(np.float64) * scale
         result[at] = np.sqrt(noise + _variances(B, targets, noise, has_prior))
 
-    able = (completion.status != Status.FULL) & np.isin(completion.status, [s for s in Status if s.is_filled])
-    asked = np.flatnonzero(able[columns])
     with one_blas_thread():  # many small problems: BLAS would split each of them
-        in_threads(work, _columns_alike(o.n_observed, columns, asked, max(1, space.rank)))
+        in_threads(work, asked.pieces(max(1, space.rank)))
     return result
 
 
@@ -40,25 +42,44 @@ def plain_noise(completion) -> float:
     return completion.noise_std if np.isfinite(completion.noise_std) else 1.0
 
 
-def _columns_alike(n_observed, columns, asked, rank: int):
-    """Columns with equally many entries and of which equally many are asked; yields them and, of shape (b, k), where.
+class _Asked:
+    """Entries that are asked, by their columns; those with equally many known and equally many asked lie together.
 
-    `asked` are places in `columns`; so many columns at a time that their matrices are of a limited size.
+    Attributes
+    ----------
+    places : int array
+        Of the entries in what was asked, column by column.
+    which, begins, n_asked, n_known : int arrays, one number for each column
+        The column, where its entries begin in `places`, how many they are, and how many of its entries are known.
     """
-    asked = asked[np.argsort(columns[asked], kind="stable")]
-    which, begins, counts = np.unique(columns[asked], return_index=True, return_counts=True)
-    sizes = np.stack([n_observed[which], counts])
-    for s, k in np.unique(sizes, axis=1).T:
-        alike = np.flatnonzero((sizes[0] == s) & (sizes[1] == k))
-        step = max(1, _PIECE_CELLS // int((s + k + rank) * rank))
-        for lo in range(0, alike.size, step):
-            some = alike[lo : lo + step]
-            yield which[some], asked[begins[some, None] + np.arange(k)]
+
+    def __init__(self, columns, places, o: Observations):
+        self.places = places[np.argsort(columns[places], kind="stable")]
+        which, begins, n_asked = np.unique(columns[self.places], return_index=True, return_counts=True)
+        n_known = o.indptr[which + 1] - o.indptr[which]
+        order = np.lexsort((n_asked, n_known))
+        self.which, self.begins, self.n_asked, self.n_known = (x[order] for x in (which, begins, n_asked, n_known))
+
+    def pieces(self, rank: int):
+        """(first column, last, first of their asked entries, last), such that matrices are of a limited size."""
+        changes = (np.diff(self.n_asked) != 0) | (np.diff(self.n_known) != 0)
+        edges = [0, *(np.flatnonzero(changes) + 1).tolist(), self.which.size] if self.which.size else []
+        for lo, hi in pairwise(edges):
+            k, s = int(self.n_asked[lo]), int(self.n_known[lo])
+            width = min(k, max(1, _PIECE_CELLS // rank))
+            step = max(1, _PIECE_CELLS // ((s + width + rank) * rank))
+            yield from ((a, min(a + step, hi), b, b + width) for a in range(lo, hi, step) for b in range(0, k, width))
+
+    def part(self, first, last, begin, end) -> tuple[np.ndarray, np.ndarray]:
+        """Columns, shape (b,), and the places of some of their asked entries, shape (b, k)."""
+        end = min(end, int(self.n_asked[first]))
+        return self.which[first:last], self.places[self.begins[first:last, None] + np.arange(begin, end)]
 
 
 def _observed_rows(basis, scale, o: Observations, columns) -> np.ndarray:
     """W^1/2 F_O of columns with equally many entries, shape (b, s, r)."""
-    at = o.indptr[columns, None] + np.arange(o.n_observed[columns[0]])
+    starts = o.indptr[columns]
+    at = starts[:, None] + np.arange(o.indptr[columns[0] + 1] - starts[0])
     F = basis[o.rows[at]].astype(np.float64) * scale
     return F if o.weights is None else F * np.sqrt(o.weights[at].astype(np.float64))[:, :, None]
 
@@ -66,12 +87,10 @@ def _observed_rows(basis, scale, o: Observations, columns) -> np.ndarray:
 def _variances(B, targets, noise: float, has_prior: bool) -> np.ndarray:
     """Of the fitted values at targets of shape (b, k, r), with what was observed in B of shape (b, s, r)."""
     s, r = B.shape[1:]
-    right = targets.transpose(0, 2, 1).astype(np.float64)
     if has_prior and s < r:
         K = B @ B.transpose(0, 2, 1) + np.maximum(noise, least_noise(B))[:, None, None] * np.eye(s)
-        explained = np.linalg.solve(np.linalg.cholesky(K), B @ right)
-        return np.maximum((right**2).sum(axis=1) - (explained**2).sum(axis=1), 0.0)
+        explained = targets @ np.linalg.solve(np.linalg.cholesky(K), B).transpose(0, 2, 1)
+        return np.maximum((targets**2).sum(axis=2) - (explained**2).sum(axis=2), 0.0)
     if has_prior:
         B = np.concatenate([B, np.broadcast_to(np.sqrt(noise) * np.eye(r), (B.shape[0], r, r))], axis=1)
-    R = np.linalg.qr(B, mode="r")
-    return noise * (np.linalg.solve(R.transpose(0, 2, 1), right) ** 2).sum(axis=1)
+    return noise * ((targets @ np.linalg.inv(np.linalg.qr(B, mode="r"))) ** 2).sum(axis=2)

@@ -51,6 +51,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "by_columns": completion.by_columns,
         "optimism": repr(completion.optimism),
         "run": completion.run,
+        "moved_rows": completion.moved_rows,
         "sha256": {name: checksum(a) for name, a in arrays.items()},
         "sha256_of_names": checksum_of_names(names),
     }
@@ -115,6 +116,5 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T
     choices, by_columns, optimism = facts["choices"], facts["by_columns"], float(facts["optimism"])
-    return Completion(
-        o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, facts["run"]
-    )
+    more = facts["run"], facts.get("moved_rows", False)  # older ones do not tell
+    return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, *more)

@@ -24,6 +24,10 @@ SUFFIXES = {
     ".zarr": "zarr",
 }
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
+_FOREIGN = {
+    *(".xlsx", ".xls", ".xlsm", ".ods", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".pdf"),
+    *(".mat", ".sav", ".dta", ".sas7bdat", ".rds", ".rdata", ".pkl", ".pickle"),
+}
 _OTHERS = {
     b"\x1f\x8b": "it is compressed with gzip: decompress it first",
     b"\x28\xb5\x2f\xfd": "it is compressed with zstd: decompress it first",
@@ -100,6 +104,8 @@ def kind_of(path: Path) -> str:
         head = file.read(4096)
     if not head:
         raise ValueError(f"{path} is empty")
+    if path.suffix.lower() in _FOREIGN:
+        raise ValueError(f"{path} is of a kind that is not read; save it as csv or Parquet")
     said = SUFFIXES.get(path.suffix.lower())
     found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if found is None:
