@@ -122,3 +122,32 @@ def test_nobody_is_told_to_measure_no_entry(rng):
     known, _ = hide(rng, M, 3, 12)
     summary = paper(known, 3).summary()
     assert "cannot tell the noise" in summary and "about 0 " not in summary
+
+
+@pytest.mark.parametrize("refine", ["auto", 0, 2])
+def test_columns_that_raise_the_noise_are_off_all_the_same(rng, tmp_path, refine):
+    """Ten columns have a direction that no full one has; sweeps over the rows learn enough of it to fit the entries."""
+    M = rng.standard_normal((200, 4)) @ rng.standard_normal((4, 120))
+    M[:, 110:] += rng.standard_normal((200, 1))
+    known = M + 0.1 * rng.standard_normal(M.shape)
+    known[:, 20:][rng.random((200, 100)) > 0.15] = np.nan
+    completion = co.complete(known, refine=refine)
+    verdict = completion.certificates().verdict
+    errors = np.sqrt(np.mean((completion.to_dense() - M) ** 2, axis=0))
+    assert (errors[110:] > 0.3).all() and (errors[20:110] < 0.3).all()
+    assert set(verdict[110:]) == {"off the column space"} and "off the column space" not in verdict[20:110]
+    assert completion.moved_rows or refine != 2
+    completion.save(tmp_path / "result")
+    assert (co.Completion.load(tmp_path / "result").certificates().verdict == verdict).all()
+
+
+def test_several_times_the_usual_residual_is_not_recovered(rng):
+    """Five times the noise of the others; in columns five times as large that is as good as in others."""
+    M = rng.standard_normal((200, 4)) @ rng.standard_normal((4, 120))
+    scale, noise = np.ones(120), np.full(120, 0.1)
+    noise[100:], scale[110:] = 0.5, 5.0
+    known = scale * M + noise * rng.standard_normal(M.shape)
+    known[:, 20:][rng.random((200, 100)) > 0.2] = np.nan
+    verdict = co.complete(known, refine=0).certificates().verdict
+    assert np.mean(np.isin(verdict[100:110], ("poor fit", "off the column space"))) >= 0.5
+    assert np.mean(verdict[20:100] == "recovered") >= 0.95 and np.mean(verdict[110:] == "recovered") >= 0.7

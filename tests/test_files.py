@@ -587,3 +587,10 @@ def test_words_that_stand_for_nothing(tmp_path):
     for bad in (True, [None], [[1]]):
         with pytest.raises(TypeError, match="missing must be words or numbers such as -999"):
             co.read(path, missing=bad)
+
+
+@pytest.mark.parametrize("name, content", [("t.xlsx", b"PK\x03\x04 sheet"), ("t.json", b"[[1, 2], [3, null]]")])
+def test_other_kinds_are_told_from_ours(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name} is of a kind that is not read; save it as csv or Parquet"):
+        co.read(tmp_path / name)

@@ -66,6 +66,9 @@ def test_columns_that_are_not_numbers_are_named():
         columns = r"2 of 3 columns are not numeric: 'name' \(.*\), 'when' \(.*\)"
         with pytest.raises(TypeError, match=rf"{columns}; row 1 of column 'name' holds 'x': convert or drop"):
             co.complete(frame)
+    frame = pd.DataFrame({"when": when, "name": text}, index=["p", "q"])
+    with pytest.raises(TypeError, match=r"row 1 \('q'\) of column 'name' holds 'x'"):
+        co.complete(frame)
 
 
 def test_the_frame_that_came_in_comes_back_filled(known):
@@ -131,3 +134,16 @@ def test_repeated_names_and_empty_frames():
     for frame in (pd.DataFrame(), pd.DataFrame({"a": []}, dtype=float), pl.DataFrame()):
         with pytest.raises(ValueError, match="rows and"):
             co.complete(frame)
+
+
+def test_days_are_the_names_of_their_beginnings(rng):
+    known, _ = hide(rng, rng.standard_normal((20, 12)), 5, 8)
+    days = pd.date_range("2024-01-01", periods=20)
+    completion = co.complete(pd.DataFrame(known, index=days, columns=range(2000, 2012)))
+    expected = completion.entries(3, 7)
+    for day in ("2024-01-04", days[3].date(), np.datetime64("2024-01-04"), days[3]):
+        assert completion.entries(day, "2007") == expected
+    with pytest.raises(IndexError, match="numbers are places from 0, and 2007 is a name: write '2007'"):
+        completion.columns([2007])
+    with pytest.raises(IndexError, match=r"columns must lie in 0..11; columns\[0\] is 30$"):
+        completion.columns([30])

@@ -283,3 +283,26 @@ def test_columns_of_which_nothing_is_known_have_intervals_that_say_so(rng):
         low, high = completion.interval(np.arange(m)[:, None], columns, 0.9)
         held = ((low <= M[:, columns]) & (M[:, columns] <= high))[~seen[:, columns]].mean()
         assert held > 0.6  # twenty columns; of those that know no better, a fifth
+
+
+def test_scalars_have_intervals_within_bounds(rng):
+    _, known, _ = noisy(rng, 0.3)
+    i, j = np.argwhere(np.isnan(known))[0]
+    for bounds in (None, (-0.1, 0.1), (-np.inf, np.inf)):
+        completion = co.complete(known, bounds=bounds)
+        one, several = completion.interval(i, j), completion.interval([i], [j])
+        assert [float(end) for end in one] == [float(end[0]) for end in several]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_lie_inside_however_they_are_computed(rng, dtype):
+    """Counts, whose intervals of half of all entries end at the prediction itself."""
+    M = rng.poisson(np.exp(0.5 * rng.standard_normal((100, 2)) @ rng.standard_normal((2, 120)))).astype(dtype)
+    known, seen = hide(rng, M, 40, 20)
+    completion = co.complete(known)
+    i, j = np.indices(M.shape)
+    for level in (0.5, 0.8):
+        low, high = completion.interval(i, j, level)
+        for predicted in (completion.to_dense(), completion.entries(i, j)):
+            assert ((low <= predicted) & (predicted <= high)).all()
+        assert (low[seen] == M[seen]).all() and (high[seen] == M[seen]).all()

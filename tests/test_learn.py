@@ -388,3 +388,17 @@ def test_full_columns_of_any_scale_are_exact(rng):
     known[:, seen.all(axis=0)] *= 10.0 ** rng.integers(-300, 300, 10)
     completion = co.complete(known)
     assert "exact" in completion.choices["fit"] and error(completion, L @ R, seen) < 1e-12
+
+
+@pytest.mark.parametrize("offset", [1e6, 2e8, 1e10])
+def test_noise_beside_a_large_offset_is_no_rounding(rng, offset):
+    """Of which relative residuals tell nothing; exact data beside it are exact all the same."""
+    M = rng.standard_normal((150, 4)) @ rng.standard_normal((4, 100))
+    noisy, seen = hide(rng, offset + M + 0.1 * rng.standard_normal(M.shape), 20, 30)
+    completion, alone = co.complete(noisy), co.complete(noisy - offset)
+    assert completion.noise_variance > 0
+    filled = completion.to_dense() - offset, alone.to_dense()
+    error, least = (np.sqrt(np.mean((answer - M)[~seen] ** 2)) for answer in filled)
+    assert error < 1.5 * least
+    exact = co.complete(np.where(seen, offset + M, np.nan))
+    assert exact.noise_variance == 0 and np.abs(exact.to_dense() - offset - M).max() < 1e-13 * offset

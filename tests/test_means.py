@@ -206,3 +206,17 @@ def test_the_largest_numbers_spoil_no_other_mean(rng):
     mean, low, high = co.complete(known).column_means()
     others = np.delete(np.arange(90), j)
     assert (np.abs(mean[others]) < 100).all() and np.isfinite(high[others] - low[others]).all()
+
+
+def test_the_mean_of_a_single_column():
+    """One column tells no quantile of its errors; the full ones do."""
+    held, widths = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        M = (rng.random((200, 41)) < 1 / (1 + np.exp(rng.normal(0, 1.2, (200, 1)) - 1.2 * rng.normal(0, 1, 41)))) + 0.0
+        known = M.copy()
+        known[rng.choice(200, 170, replace=False), 40] = np.nan
+        _, low, high = co.complete(known).column_means(0.9)
+        held.append(low[40] <= M[:, 40].mean() <= high[40])
+        widths.append(high[40] - low[40])
+    assert 0.8 <= np.mean(held) <= 0.98 and np.mean(widths) < 2 * 1.645 * np.sqrt(0.25 / 30)

@@ -207,3 +207,24 @@ def test_floats_that_compiled_loops_do_not_know_are_refused(dtype):
 def test_a_matrix_without_columns_has_no_transposed():
     with pytest.raises(ValueError, match="shape"):
         co.Observations.from_dense(np.ones((3, 4))).take([]).transposed()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_some_entries(rng, weighted):
+    """As if they had never been there; full columns that lose one are partial, and the scales of the others stay."""
+    known = np.where(rng.random((9, 12)) < 0.5, rng.standard_normal((9, 12)), np.nan)
+    known[:, [1, 4, 7]] = rng.standard_normal((9, 3))
+    weights = rng.uniform(1, 2, known.shape) if weighted else None
+    o = dataclasses.replace(co.Observations.from_dense(known, weights=weights), full_scales=np.array([1.0, 2.0, 3.0]))
+    places = rng.choice(o.values.size, 10, replace=False)
+    places = places[~np.isin(o.columns_of(places), (1, 7))]
+    gone = o.rows[places], o.columns_of(places)
+    assert (known[gone] == o.values[places]).all()
+    left = known.copy()
+    left[gone] = np.nan
+    left[0, 4] = np.nan
+    found, expected = o.without([*places, o.indptr[4]]), co.Observations.from_dense(left, weights=weights)
+    for name in ("indptr", "rows", "values", "full_columns"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert not weighted or (found.weights == expected.weights).all()
+    assert found.full_scales.tolist() == [1.0, 3.0] and o.without(places[:0]) is o

@@ -8,6 +8,7 @@ import pytest
 import colonnade as co
 from colonnade.blocks import complete_triples
 from colonnade.out_of_line import out_of_line
+from colonnade.refine import _single
 from colonnade.wild_entries import code_places
 
 from problems import hide, low_rank
@@ -228,3 +229,15 @@ def test_a_code_is_named_however_common(rng):
     _, known, seen = noisy(rng)
     known[~seen & (rng.random(known.shape) < 0.5)] = -999.0
     assert co.complete(known).choices["wild"].startswith(f"-999 stands at {int((known == -999).sum()):,} places")
+
+
+def test_what_gathers_in_a_row_is_counted_among_partial_columns(rng):
+    """Five of twenty entries that partial columns have in a row, which all hundred full columns have too."""
+    known = np.full((30, 150), np.nan)
+    known[:, :100] = rng.standard_normal((30, 100))
+    known[0, 100:120] = 1.0
+    known[1:4, 100:] = 1.0
+    o = co.Observations.from_dense(known)
+    row = o.locate(np.zeros(5, int), np.arange(100, 105))
+    assert _single(o, row).size == 0
+    assert _single(o, row[:4]).size == 4

@@ -19,6 +19,7 @@ DOUBTFUL = 3.0  # likewise: it hardly is, and the column not recovered
 POOR = 0.5  # a residual of this share of the entries themselves explains little
 DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
 SETTLED = 0.1  # of it still open: the entries have decided
+_LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
 _MANY = 10  # columns whose median tells the usual residual
 _OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
 
@@ -216,7 +217,7 @@ def _are_unusual(residual, sizes, solved, times: float) -> np.ndarray:
     if usual.sum() < _MANY:
         return np.zeros(residual.size, bool)
     share = np.divide(residual, sizes, out=np.zeros(residual.size), where=usual)
-    return usual & (residual > times * np.median(residual[usual])) & (share > times / 2 * np.median(share[usual]))
+    return usual & (residual > times * np.median(residual[usual])) & (share > _LARGER_SHARE * np.median(share[usual]))
 
 
 def _more_entries(completion, table) -> np.ndarray:
