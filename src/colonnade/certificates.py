@@ -101,7 +101,8 @@ def _judged_residuals(completion, table) -> np.ndarray:
     if not completion.moved_rows:
         return table.residual
     taught = without_wild(completion.observations) or completion.observations
-    space = with_offset(fit_column_space(taught, center=completion.center is not None), _OFFSET)
+    rank = min(completion.rank, taught.shape[0], taught.full_columns.size)
+    space = with_offset(fit_column_space(taught, rank=rank, center=completion.center is not None), _OFFSET)
     first = replace(completion, space=space, moved_rows=False)
     coefficients, status = solve_columns(space, completion.used, penalty=first.penalty)
     found, _ = _measured(replace(first, coefficients=coefficients, status=status))
