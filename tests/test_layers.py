@@ -9,7 +9,8 @@ import colonnade
 
 ORDER = [
     ["_progress"],
-    ["_arguments", "_numbers", "provenance", "_threads", "_tiles", "_writing", "by_value", "contours"],
+    ["_arguments", "provenance", "_threads", "_tiles", "_writing", "by_value", "contours"],
+    ["_numbers"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning", "_gram"],
     ["observations"],

@@ -221,6 +221,11 @@ def shown(name, width: int = 40) -> str:
     return repr(text) if len(text) <= width else repr(text[: width - 3] + "...")
 
 
+def named(names, k: int):
+    """Row or column k for a message: its name if there are names, else its number."""
+    return int(k) if names is None else shown(names[k])
+
+
 def refuse_mask(name: str, value) -> None:
     """A mask that would be lost must not be ignored."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):

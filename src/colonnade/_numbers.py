@@ -7,6 +7,8 @@ from decimal import Decimal
 
 import numpy as np
 
+from ._arguments import shown
+
 
 def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
     """An array of floats, integers or Booleans, and its mask if it has one; the input is not touched.
@@ -36,9 +38,9 @@ def array_of(name: str, data) -> np.ndarray:
 
 def _not_numbers(name: str, columns, kind, example: str = "") -> str:
     """What to say of columns that hold something else, Python objects of some type or a dtype of numpy."""
-    shown = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
+    some = ", ".join(str(j) for j in columns[:5]) + (", ..." if len(columns) > 5 else "")
     hint = ", and a string such as '1.5' is not a number" if isinstance(kind, str) else ""
-    where, it = (f"column {shown} holds", "it") if len(columns) == 1 else (f"columns {shown} hold", "them")
+    where, it = (f"column {some} holds", "it") if len(columns) == 1 else (f"columns {some} hold", "them")
     return f"{name} must be real numbers{hint}; {where} {kind}{example}: convert or drop {it}"
 
 
@@ -61,12 +63,6 @@ def reads_as_number(x) -> bool:
         return False
 
 
-def in_quotes(x, width: int = 40) -> str:
-    """What stands in a cell, for a message: quoted and shortened."""
-    text = str(x)
-    return repr(text if len(text) <= width else text[: width - 3] + "...")
-
-
 def floats_of(objects) -> np.ndarray:
     """float64 of Python objects that are all numbers, None or NA; NaN for the last two."""
     flat = [np.nan if _is_missing(x) else x for x in objects.ravel()]
@@ -82,7 +78,7 @@ def _numbers_of_objects(name, values) -> np.ndarray:
     if wrong:
         first = flat[:, wrong[0]]
         row = odd_one(first)
-        example = f" (in row {row} of column {wrong[0]}: {in_quotes(first[row])})"
+        example = f" (in row {row} of column {wrong[0]}: {shown(first[row])})"
         raise TypeError(_not_numbers(name, wrong, type(first[row]).__name__, example))
     return floats_of(values)
 

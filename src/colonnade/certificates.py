@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ._arguments import shown
+from ._arguments import named
 from .column_space import fit_column_space, with_offset
 from .solve import Status, solve_columns
 from .wild_entries import without_wild
@@ -279,7 +279,7 @@ def verdicts_in_words(completion, table) -> list[str]:
         line = f"{count:,} {'column' if count == 1 else 'columns'} {verdict}"
         cure = remedy(str(verdict), int(np.median(here.more_entries)), of_each=bool(count > 1))
         if cure is not None:
-            which = ", ".join(str(j) if names is None else shown(names[j]) for j in here.column[:3])
+            which = ", ".join(str(named(names, j)) for j in here.column[:3])
             more = ", ..." if count > 3 else ""
             line += f" ({which}{more}): {cure}"
         lines.append((-count, line))

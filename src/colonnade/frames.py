@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._numbers import are_numbers, floats_of, in_quotes, odd_one
+from ._arguments import shown
+from ._numbers import are_numbers, floats_of, odd_one
 
 
 def is_frame(data) -> bool:
@@ -100,7 +101,7 @@ def matrix_of_frame(frame) -> np.ndarray:
     series = _series_of(frame, library)
     wrong = [one for one in series if not _is_numeric(*one[1:])]
     if wrong:
-        named = ", ".join(f"{in_quotes(name)} ({kind})" for name, kind, _ in wrong[:5])
+        named = ", ".join(f"{shown(name)} ({kind})" for name, kind, _ in wrong[:5])
         raise TypeError(
             f"{len(wrong)} of {len(series)} columns are not numeric: {named}{', ...' if len(wrong) > 5 else ''};"
             f" {next(filter(None, (_odd_cell(*one) for one in wrong)), '')}convert or drop them"
@@ -138,8 +139,8 @@ def _odd_cell(name, kind, column) -> str:
     if not any(isinstance(x, str) for x in cells):
         return ""
     row = odd_one(cells)
-    label = f" ({in_quotes(column.index[row])})" if hasattr(column, "iloc") and _text_of(column.index) else ""
-    return f"row {row}{label} of column {in_quotes(name)} holds {in_quotes(cells[row])}: "
+    label = f" ({shown(column.index[row])})" if hasattr(column, "iloc") and _text_of(column.index) else ""
+    return f"row {row}{label} of column {shown(name)} holds {shown(cells[row])}: "
 
 
 def _from_pandas(column, dtype):

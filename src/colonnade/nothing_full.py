@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arguments import shown
+from ._arguments import named
 from .observations import Observations
 
 _TRIED_COLUMNS = 500  # that might be made full by leaving out rows
@@ -17,7 +17,7 @@ def refuse_nothing_full(o: Observations) -> None:
         return
     m, n = o.shape
     counts, seen = o.n_observed, np.bincount(o.rows, minlength=m)
-    fullest = [(_named(o.column_names, j), counts[j]) for j in np.argsort(-counts, kind="stable")[:_NAMED]]
+    fullest = [(named(o.column_names, j), counts[j]) for j in np.argsort(-counts, kind="stable")[:_NAMED]]
     drop, unseen, n_full_rows = rows_to_drop(o), np.flatnonzero(seen == 0), int((seen == n).sum()) if n > 1 else 0
     remedies = ["measure some columns in full"]
     if drop is not None:
@@ -34,10 +34,10 @@ def no_full_column(m: int, fullest: list, remedies) -> str:
     """What to say of m rows without a full column; `fullest` has the fullest columns, and how many entries of each."""
     if not any(count for _, count in fullest):
         return f"no column is known in all {m:,} rows, nor is any entry: there is nothing to learn from; measure some"
-    named = ", ".join(f"column {j} with {count:,}" for j, count in fullest)
+    some = ", ".join(f"column {j} with {count:,}" for j, count in fullest)
     return (
         f"no column is known in all {m:,} rows, and from such the column space is learned; the fullest"
-        f" {'is' if len(fullest) == 1 else 'are'} {named}: {'; or '.join(remedies)}"
+        f" {'is' if len(fullest) == 1 else 'are'} {some}: {'; or '.join(remedies)}"
     )
 
 
@@ -61,9 +61,5 @@ def rows_to_drop(o: Observations) -> tuple[int, np.ndarray] | None:
 
 
 def rows_in_words(o: Observations, rows) -> str:
-    named = ", ".join(str(_named(o.row_names, i)) for i in rows[:_NAMED]) + (", ..." if rows.size > _NAMED else "")
-    return f"row {named}" if rows.size == 1 else f"the {rows.size:,} rows {named}"
-
-
-def _named(names, k: int):
-    return int(k) if names is None else shown(names[k])
+    some = ", ".join(str(named(o.row_names, i)) for i in rows[:_NAMED]) + (", ..." if rows.size > _NAMED else "")
+    return f"row {some}" if rows.size == 1 else f"the {rows.size:,} rows {some}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arguments import shown
+from ._arguments import named
 from .observations import Observations
 
 _WILD = 100.0  # times every other entry of its row and of its column: to be named
@@ -121,7 +121,7 @@ def wild_words(o: Observations, unused, taught: bool) -> str:
     if found.size:
         place = found[0]
         j = int(o.columns_of(place))
-        row, column = (_named(names, k) for names, k in ((o.row_names, int(o.rows[place])), (o.column_names, j)))
+        row, column = (named(names, k) for names, k in ((o.row_names, int(o.rows[place])), (o.column_names, j)))
         n_more = np.union1d(found, unused).size - 1
         more = f" (and {n_more:,} more)" if n_more else ""
         unlearned = place in unused or (tame is not None and j in o.full_columns and j not in tame.full_columns)
@@ -130,10 +130,6 @@ def wild_words(o: Observations, unused, taught: bool) -> str:
             f"{_UNLEARNED.format('it') if unlearned else ''}: take it out if that is a typo or stands for nothing"
         )
     return "; ".join(words)
-
-
-def _named(names, k: int):
-    return k if names is None else shown(names[k])
 
 
 def _places_without(gone, places) -> np.ndarray:
