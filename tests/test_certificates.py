@@ -151,3 +151,15 @@ def test_several_times_the_usual_residual_is_not_recovered(rng):
     verdict = co.complete(known, refine=0).certificates().verdict
     assert np.mean(np.isin(verdict[100:110], ("poor fit", "off the column space"))) >= 0.5
     assert np.mean(verdict[20:100] == "recovered") >= 0.95 and np.mean(verdict[110:] == "recovered") >= 0.7
+
+
+@pytest.mark.parametrize("times", [0.2, 1.0, 5.0])
+def test_the_uncertainty_does_not_hang_on_the_noise_that_was_told(rng, times):
+    """With entries enough predictions hardly depend on it, and errors of entries left out tell how large it is."""
+    M = rng.standard_normal((150, 3)) @ rng.standard_normal((3, 120))
+    known, _ = hide(rng, M + 0.1 * rng.standard_normal(M.shape), 40, 60)
+    completion = co.complete(known, rank=3, center=False, shrinkage=(0.1 * times) ** 2, refine=0)
+    table = completion.certificates()
+    partial = completion.observations.partial_columns
+    assert np.median(table.uncertainty[partial]) == pytest.approx(0.1 * np.sqrt(3 / 60), rel=0.2)
+    assert np.mean(table.verdict[partial] == "recovered") > 0.95

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ._arguments import named
 from .column_space import fit_column_space, with_offset
+from .leaving_out import leave_one_out
 from .solve import Status, solve_columns
 from .wild_entries import without_wild
 
@@ -20,6 +22,9 @@ POOR = 0.5  # a residual of this share of the entries themselves explains little
 DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
 SETTLED = 0.1  # of it still open: the entries have decided
 _LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
+ASKED_COLUMNS = 200  # whose entries are left out
+_FEW_ENTRIES = 30  # fewer do not tell how large errors are
+_ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 _MANY = 10  # columns whose median tells the usual residual
 _OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
 
@@ -35,8 +40,14 @@ _VERDICTS = {
 }
 
 
-def certify(completion) -> np.recarray:
+def certify(completion, scale: float | None = None) -> np.recarray:
     """A row for every column of a completion.
+
+    Parameters
+    ----------
+    completion : Completion
+    scale : float, optional
+        What `error_scale` says, if it is known: of columns of which these are a part.
 
     Returns
     -------
@@ -48,7 +59,7 @@ def certify(completion) -> np.recarray:
         condition : largest over smallest singular value of sqrt(W) U_O
         residual : sqrt(sum of squared residuals / degrees of freedom) at the observed rows; NaN with none to spare
         uncertainty : standard deviation of the fit about the column's part in the space, root mean square over all
-            rows; NaN where the noise is not known
+            rows; NaN where the noise is not known. Under a prior it is scaled by the errors of entries left out
         more_entries : how many more entries of the column would help: 0 where it is recovered, all that are missing
             where only measuring it in full would
         verdict : "recovered", to rounding or to the noise, or with an uncertainty below the noise of a single entry or
@@ -60,9 +71,29 @@ def certify(completion) -> np.recarray:
             what the status says
     """
     table, sizes = _measured(completion)
-    table.verdict = _verdicts(completion, table, _judged_residuals(completion, table), sizes)
-    table.more_entries = _more_entries(completion, table)
+    scale = error_scale(completion) if scale is None else scale
+    table.uncertainty *= scale
+    noise = completion.noise_std * scale
+    table.verdict = _verdicts(completion, table, _judged_residuals(completion, table), sizes, noise)
+    table.more_entries = _more_entries(completion, table, noise)
     return table
+
+
+def error_scale(completion) -> float:
+    """How large errors of entries left out are under a prior, in the deviations that it predicts; 1 if it is right.
+
+    It was chosen for its predictions, which may hardly depend on the noise where many entries are known.
+    """
+    o = completion.used
+    able = o.partial_columns[o.n_observed[o.partial_columns] > 1]
+    if not completion.noise_variance or not completion.by_columns or able.size == 0:
+        return 1.0
+    asked = o.take(able[np.linspace(0, able.size - 1, min(able.size, ASKED_COLUMNS)).astype(int)])
+    errors, deviations = leave_one_out(completion.space, asked, [completion.noise_variance])
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratios = np.abs(errors / deviations)
+    ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+    return completion.optimism * float(np.quantile(ratios, _ONE_DEVIATION)) if ratios.size >= _FEW_ENTRIES else 1.0
 
 
 def _measured(completion) -> tuple[np.recarray, np.ndarray]:
@@ -186,14 +217,15 @@ def _spectrum(U, share, m):
         return low, np.sqrt(high / low)
 
 
-def _verdicts(completion, table, residual, sizes) -> np.ndarray:
+def _verdicts(completion, table, residual, sizes, noise: float) -> np.ndarray:
     words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
     verdict = words[completion.status]
     solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
-    rounding, noise = _rounding(completion, sizes), completion.noise_std
+    rounding = _rounding(completion, sizes)
+    unusual = partial(_are_unusual, residual, sizes, solved & (residual > rounding))
     with np.errstate(invalid="ignore"):
         if np.isfinite(noise):
-            unexplained = solved & ((residual > OFF * noise + rounding) | _are_unusual(residual, sizes, solved, OFF))
+            unexplained = solved & ((residual > OFF * noise + rounding) | unusual(OFF))
         else:
             unexplained = np.zeros(solved.size, bool)
             verdict[solved & (residual > rounding)] = "approximate"
@@ -206,22 +238,25 @@ def _verdicts(completion, table, residual, sizes) -> np.ndarray:
         else:
             verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
     verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
-    poor |= (verdict == "recovered") & _are_unusual(residual, sizes, solved, DOUBTFUL)
+    poor |= (verdict == "recovered") & unusual(DOUBTFUL)
     verdict[poor] = "poor fit"
     verdict[unexplained] = "off the column space"
     return verdict
 
 
-def _are_unusual(residual, sizes, solved, times: float) -> np.ndarray:
-    """Columns whose residuals are far above the usual one, also beside their size: they may have raised the noise."""
-    usual = solved & (residual > 0) & (sizes > 0)
+def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
+    """Of columns with more than rounding left, those with far more than is usual, also beside their size.
+
+    They may have raised the noise.
+    """
+    usual = uneven & (sizes > 0)
     if usual.sum() < _MANY:
         return np.zeros(residual.size, bool)
     share = np.divide(residual, sizes, out=np.zeros(residual.size), where=usual)
     return usual & (residual > times * np.median(residual[usual])) & (share > _LARGER_SHARE * np.median(share[usual]))
 
 
-def _more_entries(completion, table) -> np.ndarray:
+def _more_entries(completion, table, noise: float) -> np.ndarray:
     """The uncertainty falls as one over the root of the number of entries; a fit needs one more than the rank."""
     m, r, s, verdict = completion.shape[0], completion.rank, table.n_observed, table.verdict
     more = np.zeros(s.size, np.int64)
@@ -232,7 +267,7 @@ def _more_entries(completion, table) -> np.ndarray:
     open_ones = np.isin(verdict, ("weakly determined", "approximate"))
     if completion.noise_variance:
         spread = np.sqrt(completion.space.entry_variance)
-        goal = min(max(completion.noise_std, SETTLED * spread), DOMINATED * spread)
+        goal = min(max(noise, SETTLED * spread), DOMINATED * spread)
         growth = np.minimum((table.uncertainty[open_ones] / goal) ** 2, m) if goal else m
         more[open_ones] = np.ceil(np.maximum(s[open_ones] * (growth - 1), 1)).astype(np.int64)
     else:

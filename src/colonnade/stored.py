@@ -11,7 +11,7 @@ import numpy as np
 
 from .block_files import ENTRIES, SOLUTION, Block, array_path, records
 from .block_learning import read_lesson
-from .certificates import certify
+from .certificates import ASKED_COLUMNS, certify, error_scale
 from .checkpoints import MARKS, publish, publish_json, read_array
 from .completion import Completion
 from .files._kinds import memory_size
@@ -140,7 +140,8 @@ class StoredCompletion(Completion):
         return read_names(self._folder, self._facts)
 
     def certificates(self) -> np.recarray:
-        tables = [certify(self.block(k)) for k in range(self.n_blocks)]
+        scale = error_scale(self.some_columns(ASKED_COLUMNS))
+        tables = [certify(self.block(k), scale) for k in range(self.n_blocks)]
         for table, first in zip(tables, self.starts):
             table.column += first
         return np.concatenate(tables).view(np.recarray)
