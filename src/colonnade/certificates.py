@@ -282,7 +282,7 @@ _REMEDIES = {
     "approximate": "measure about {more:,} more {entries}{each} to settle {them}",
     "weakly determined": "measure about {more:,} more {entries}{each}, for the prior or the noise decides now",
     "unchecked": "measure one more entry{each}, so that the fit can be tested",
-    "poor fit": "measure {them} in full, for the full columns explain little of {them}",
+    "poor fit": "measure {them} in full, for the full columns do not explain {them} well",
     "off the column space": "measure {them} in full, for the full columns do not explain {them}",
     "no observation": "measure at least {more:,} {entries}{each}",
     "prior alone": "measure entries{each}; about {more:,} would determine {them}",
