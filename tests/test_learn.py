@@ -402,3 +402,17 @@ def test_noise_beside_a_large_offset_is_no_rounding(rng, offset):
     assert error < 1.5 * least
     exact = co.complete(np.where(seen, offset + M, np.nan))
     assert exact.noise_variance == 0 and np.abs(exact.to_dense() - offset - M).max() < 1e-13 * offset
+
+
+@pytest.mark.parametrize("size", [1e14, 1e18])
+def test_a_row_so_large_that_all_else_is_rounding_beside_it(rng, size):
+    """The others then fit to rounding whatever they are; beside the larger row nothing is left of them."""
+    M = rng.standard_normal((60, 4)) @ rng.standard_normal((4, 80))
+    known, seen = hide(rng, M + 0.1 * rng.standard_normal(M.shape), 15, 20)
+    known[3], seen[3] = size, True
+    completion = co.complete(known)
+    assert completion.noise_variance > 0 and "stands at 80 places" in completion.choices["wild"]
+    if size == 1e14:
+        assert np.sqrt(np.mean((completion.to_dense() - M)[~seen] ** 2)) < 0.3
+    else:
+        assert "recovered" not in completion.certificates().verdict

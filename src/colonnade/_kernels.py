@@ -92,7 +92,7 @@ def _factor(X, s, R, T, stride, penalty, r, width, share):
 
 @compiled(**_inner)
 def _substitute(R, T, stride, r, y, z):
-    """z with R z = R[:, y]; True if all of it is finite."""
+    """z with R z = R[:, y], in whole vectors, so z has room for ``_padded(r)``; True if all of it is finite."""
     for j in range(_padded(r) - LANES, -1, -LANES):
         backward(R, T, stride, j, r, y, z)
     total = 0.0
@@ -319,7 +319,10 @@ def _correct(X, s, R, T, stride, penalty, r, column, z, step):
 
 @compiled(any_order=True, **_inner)
 def _correct_dual(X, r, R, T, stride, diagonal, s, x, a, fitted, step):
-    """Add the correction (R'R)^-1 (x - diagonal a - X'X a) to a; False if it is too large to be one."""
+    """Add the correction (R'R)^-1 (x - diagonal a - X'X a) to a; False if it is too large to be one.
+
+    `a` and `step` have room for whole vectors.
+    """
     for q in range(r):
         fitted[q] = 0.0
         for k in range(s):
@@ -373,7 +376,7 @@ def _solve_dual(
             X[q, k] = U[rows[lo + k], q] / np.sqrt(penalty[q] / top)
     sound = _factor(X, r, R, T, stride, diagonal, s, _padded(s), SMALL_PIVOT)
     usable = sound or _can_be_corrected(T, s, 0.0)
-    x, y, fitted = np.empty(s), np.empty(s), np.empty(r)
+    x, y, fitted = np.empty(s), np.empty(_padded(s)), np.empty(r)
     for g in range(first, first + size):
         column = members[g]
         at = indptr[column]

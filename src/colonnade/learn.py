@@ -192,8 +192,9 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations, row_means: Callable) 
     if np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) < 1:
         return False
     spread = np.maximum.reduceat(np.abs(o.values - row_means()[o.rows]), starts)
-    least = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * size
-    return bool(np.median((off <= _OF_SPREAD * spread + least)[checked]) == 1)
+    rounding = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * np.abs(o.values)  # of each entry: one may be huge
+    beyond = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0) - rounding, starts)
+    return bool(np.median((beyond <= _OF_SPREAD * spread)[checked]) == 1)
 
 
 def _pretend(o: Observations, rng) -> Observations | None:
