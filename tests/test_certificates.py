@@ -163,3 +163,16 @@ def test_the_uncertainty_does_not_hang_on_the_noise_that_was_told(rng, times):
     partial = completion.observations.partial_columns
     assert np.median(table.uncertainty[partial]) == pytest.approx(0.1 * np.sqrt(3 / 60), rel=0.2)
     assert np.mean(table.verdict[partial] == "recovered") > 0.95
+
+
+def test_columns_of_which_half_is_missed_are_not_recovered(rng):
+    """With a long tail of directions most of a column stays open, however little its residual is."""
+    m, n, d, s = 100, 400, 200, 70
+    M = np.linalg.qr(rng.standard_normal((m, m)))[0] * np.arange(1, m + 1) ** -0.5 @ rng.standard_normal((m, n))
+    seen = np.argsort(rng.random((m, n)), axis=0) < s
+    seen[:, :d] = True
+    completion = co.complete(np.where(seen, M, np.nan))
+    hidden = np.where(seen, 0.0, completion.to_dense() - M)
+    missed = np.linalg.norm(hidden, axis=0)[d:] > 0.5 * np.linalg.norm(np.where(seen, 0.0, M), axis=0)[d:]
+    recovered = completion.certificates().verdict[d:] == "recovered"
+    assert missed.mean() > 0.9 and recovered[missed].mean() < 0.1

@@ -420,10 +420,7 @@ def test_a_row_so_large_that_all_else_is_rounding_beside_it(rng, size):
 
 @pytest.mark.parametrize("n_full, s", [(12, 40), (40, 40), (150, 100)])
 def test_the_noise_is_found(rng, n_full, s):
-    """Whatever noise the prior predicts best with: 5 % is four standard errors of what so many entries left out tell.
-
-    Of 200 columns at most, hence 7,520 to 13,000 entries: sqrt(p (1 - p) / k) / density, where p = .68 are below 1.
-    """
+    """Whatever noise the prior predicts best with; 5 % is six standard errors of a mean square of 8,000 errors."""
     M = rng.standard_normal((150, 5)) @ rng.standard_normal((5, 280))
     known, _ = hide(rng, M + 0.3 * rng.standard_normal(M.shape), n_full, s)
     assert abs(co.complete(known).noise_std / 0.3 - 1) < 0.05

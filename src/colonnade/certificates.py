@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from ._arguments import named
 from .column_space import fit_column_space, with_offset
+from .leaving_out import leave_one_out
 from .posterior import noise_std
 from .solve import Status, solve_columns
 from .wild_entries import without_wild
@@ -18,7 +19,7 @@ _BLOCK_CELLS = 4_000_000
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
 OFF = 5.0  # a residual this many times the noise, or that of most columns, is not noise
 DOUBTFUL = 3.0  # likewise: it hardly is, and the column not recovered
-POOR = 0.5  # a residual of this share of the entries themselves explains little
+POOR = 0.5  # a residual of this share of the entries themselves, or errors of those left out, explain little
 DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
 SETTLED = 0.1  # of it still open: the entries have decided
 _LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
@@ -44,7 +45,7 @@ def certify(completion, scale: float | None = None) -> np.recarray:
     ----------
     completion : Completion
     scale : float, optional
-        Its `error_scale`, unless it is known from columns of which these are a part.
+        The typical one of its `error_scales`, unless it is known from columns of which these are a part.
 
     Returns
     -------
@@ -63,12 +64,12 @@ def certify(completion, scale: float | None = None) -> np.recarray:
             a tenth of the prior's spread; "approximate" in between, or where there is a residual and the full columns
             cannot tell their noise; "weakly determined" where noise may grow more than tenfold, or the prior dominates:
             over half of its spread is still open; "unchecked" where no entry is left to test the fit; "poor fit" where
-            the residual is half of the entries or more, or several times that of most columns; "off the column space"
-            where it is far above the noise or that of most columns: the full columns do not explain the column; or
-            what the status says
+            the residual, or errors of entries left out, are half of the entries or more, or the residual is several
+            times that of most columns; "off the column space" where it is far above the noise or that of most columns:
+            the full columns do not explain the column; or what the status says
     """
     table, sizes = _measured(completion)
-    scale = completion.error_scale if scale is None else scale
+    scale = completion._error_scales.typical if scale is None else scale
     table.uncertainty *= scale
     noise = noise_std(completion, scale)
     table.verdict = _verdicts(completion, table, _judged_residuals(completion, table), sizes, noise)
@@ -219,6 +220,7 @@ def _verdicts(completion, table, residual, sizes, noise: float) -> np.ndarray:
             verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
     verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
     poor |= (verdict == "recovered") & unusual(DOUBTFUL)
+    poor |= _are_missed(completion, (verdict == "recovered") & (residual > rounding), sizes)
     verdict[poor] = "poor fit"
     verdict[unexplained] = "off the column space"
     return verdict
@@ -234,6 +236,20 @@ def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
         return np.zeros(residual.size, bool)
     share = np.divide(residual, sizes, out=np.zeros(residual.size), where=usual)
     return usual & (residual > times * np.median(residual[usual])) & (share > _LARGER_SHARE * np.median(share[usual]))
+
+
+def _are_missed(completion, asked, sizes) -> np.ndarray:
+    """Which of the columns have entries that, left out in turn, are missed by too large a share of their size."""
+    columns = np.flatnonzero(asked & completion.by_columns)
+    o = completion.used.take(columns)
+    errors = leave_one_out(completion.space, o, [completion.noise_variance])[0][:, 0]
+    column, known = o.entry_columns, np.isfinite(errors)
+    shares = completion.optimism * errors[known] / sizes[columns[column[known]]]
+    counts = np.bincount(column[known], minlength=columns.size)
+    squares = np.bincount(column[known], shares**2, columns.size)
+    missed = np.zeros(asked.size, bool)
+    missed[columns] = squares > POOR**2 * counts
+    return missed
 
 
 def _more_entries(completion, table, noise: float) -> np.ndarray:

@@ -18,7 +18,7 @@ from .means import mean_errors, means_and_ends
 from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import out_of_line, typical_entries_of
-from .posterior import deviations, error_scale, noise_std
+from .posterior import ErrorScales, deviations, error_scales, noise_std
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
@@ -120,16 +120,15 @@ class Completion:
 
     @property
     def noise_std(self) -> float:
-        """Of an entry about the column space, under a prior as the errors of entries left out tell it.
+        """Of an entry about the column space: under a prior as the errors of entries left out tell it.
 
         In plain least squares that of the full columns, NaN if they cannot tell.
         """
-        return noise_std(self, self.error_scale)
+        return noise_std(self, self._error_scales.root_mean_square)
 
     @cached_property
-    def error_scale(self) -> float:
-        """Errors of entries left out in units of what the prior expects; 1 in plain least squares."""
-        return error_scale(self)
+    def _error_scales(self) -> ErrorScales:
+        return error_scales(self)
 
     def columns(self, which) -> np.ndarray:
         """Filled columns, shape (m, k) for k numbers or names."""

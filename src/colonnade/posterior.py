@@ -7,10 +7,12 @@ t + t f_i' (F_O' W F_O + t I)^-1 f_i; in plain least squares F is U and the last
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from ._threads import in_threads, one_blas_thread
+from .contours import FAR
 from .leaving_out import least_noise, leave_one_out
 from .observations import Observations
 from .solve import Status
@@ -40,25 +42,41 @@ def deviations(completion, rows, columns) -> np.ndarray:
     return result
 
 
-def error_scale(completion) -> float:
+class ErrorScales(NamedTuple):
     """How large errors of entries left out are under a prior, in the deviations that it predicts; 1 if it is right.
 
     It was chosen for its predictions, which may hardly depend on the noise where many entries are known.
+
+    Attributes
+    ----------
+    typical : float
+        68 % of the errors are smaller, as with Gaussian ones; a few columns that are off do not matter.
+    root_mean_square : float
     """
+
+    typical: float = 1.0
+    root_mean_square: float = 1.0
+
+
+def error_scales(completion) -> ErrorScales:
+    """By entries of some of the partial columns; 1 in plain least squares or if there are too few."""
     o = completion.used
     able = o.partial_columns[o.n_observed[o.partial_columns] > 1]
     if not completion.noise_variance or not completion.by_columns or able.size == 0:
-        return 1.0
+        return ErrorScales()
     asked = o.take(able[np.linspace(0, able.size - 1, min(able.size, ASKED_COLUMNS)).astype(int)])
     errors, deviations = leave_one_out(completion.space, asked, [completion.noise_variance])
     with np.errstate(over="ignore", invalid="ignore"):
-        ratios = np.abs(errors / deviations)
-    ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
-    return completion.optimism * float(np.quantile(ratios, ONE_DEVIATION)) if ratios.size >= _FEW_ENTRIES else 1.0
+        ratios = np.minimum(np.abs(errors / deviations), FAR)
+    ratios = ratios[ratios > 0]  # not NaN either
+    if ratios.size < _FEW_ENTRIES:
+        return ErrorScales()
+    figures = np.quantile(ratios, ONE_DEVIATION), np.sqrt(np.mean(ratios**2))
+    return ErrorScales(*(completion.optimism * float(figure) for figure in figures))
 
 
 def noise_std(completion, scale: float) -> float:
-    """The deviation of an entry about the column space, given the `error_scale`.
+    """The deviation of an entry about the column space, given one of the `error_scales`.
 
     Entries that a refinement has seen are nearer to it than the noise by about as much as hidden ones are farther.
     """

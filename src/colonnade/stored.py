@@ -19,7 +19,7 @@ from .intervals import calibrate
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
 from .means import MOST_FULL, means_and_ends
 from .observations import Observations, pointers_of
-from .posterior import ASKED_COLUMNS
+from .posterior import ASKED_COLUMNS, error_scales
 
 BLOCK_FORMAT = "colonnade completion in blocks 1"
 _OPEN_BLOCKS = 4
@@ -141,7 +141,7 @@ class StoredCompletion(Completion):
         return read_names(self._folder, self._facts)
 
     def certificates(self) -> np.recarray:
-        tables = [certify(self.block(k), self.error_scale) for k in range(self.n_blocks)]
+        tables = [certify(self.block(k), self._error_scales.typical) for k in range(self.n_blocks)]
         for table, first in zip(tables, self.starts):
             table.column += first
         return np.concatenate(tables).view(np.recarray)
@@ -186,8 +186,8 @@ class StoredCompletion(Completion):
         return result
 
     @cached_property
-    def error_scale(self) -> float:
-        return self.some_columns(ASKED_COLUMNS).error_scale
+    def _error_scales(self):
+        return error_scales(self.some_columns(ASKED_COLUMNS))
 
     @cached_property
     def _calibration(self):
