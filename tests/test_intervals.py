@@ -306,3 +306,41 @@ def test_predictions_lie_inside_however_they_are_computed(rng, dtype):
         for predicted in (completion.to_dense(), completion.entries(i, j)):
             assert ((low <= predicted) & (predicted <= high)).all()
         assert (low[seen] == M[seen]).all() and (high[seen] == M[seen]).all()
+
+
+@pytest.mark.parametrize("kind", ["block", "random"])
+def test_rows_that_no_partial_column_shows(rng, kind):
+    """The same rows are read of every column, as by sensors: of the others only the full columns tell."""
+    m, n, d, s = 120, 260, 60, 15
+    x = np.linspace(0, 1, m)
+    waves = np.sin(np.outer(x, np.arange(1, 30)) * 3 + rng.uniform(0, 6, 29)) / np.arange(1, 30)
+    M = waves @ rng.standard_normal((29, n)) + 0.01 * rng.standard_normal((m, n))
+    rows = np.arange(s) if kind == "block" else rng.choice(m, s, replace=False)
+    hidden = np.ones((m, n), bool)
+    hidden[:, :d] = hidden[rows] = False
+    completion = co.complete(np.where(hidden, np.nan, M))
+    i, j = np.nonzero(hidden)
+    for level in (0.5, 0.8, 0.9):
+        low, high = completion.interval(i, j, level)
+        assert abs(np.mean((low <= M[hidden]) & (M[hidden] <= high)) - level) < 0.12  # 60 columns teach, no more
+
+
+def test_without_any_trial_and_noise_intervals_are_infinite(rng):
+    """One full column and one entry of each other: nothing tells how far they are off."""
+    M = rng.standard_normal((50, 40))
+    known = np.where(np.arange(50)[:, None] == rng.integers(0, 50, 40), M, np.nan)
+    known[:, 0] = M[:, 0]
+    completion = co.complete(known)
+    low, high = completion.interval(np.zeros(39, int), np.arange(1, 40))
+    unseen = np.isnan(known[0, 1:])
+    assert np.isinf(low[unseen]).all() and np.isinf(high[unseen]).all()
+    assert np.isnan(completion.noise_std)
+    mean, below, above = completion.column_means()
+    assert np.isfinite(mean).all() and (below[1:] == -np.inf).all() and (above[1:] == np.inf).all()
+
+
+def test_one_sided_bounds_leave_infinite_ends(rng):
+    M = np.abs(rng.standard_normal((30, 4)) @ rng.standard_normal((4, 40)))
+    known, seen = hide(rng, M, 10, 8)
+    low, high = co.complete(known, bounds=(0, np.inf)).interval(*np.nonzero(~seen), 0.99999)
+    assert (low == 0).all() and np.isinf(high).all()

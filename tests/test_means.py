@@ -7,7 +7,8 @@ import pytest
 
 import colonnade as co
 from colonnade.column_space import with_offset
-from colonnade.means import _inverse, _Model, _offset_of, _surely_larger
+from colonnade.hidden_columns import offset_beside
+from colonnade.means import _inverse, _Model, _surely_larger
 
 from problems import hide, low_rank
 
@@ -110,7 +111,7 @@ def test_the_offset_of_a_prior_is_found_beside_the_full_columns(rng, center):
     A = rng.standard_normal((80, 3)) @ rng.standard_normal((3, 30)) + 0.1 * rng.standard_normal((80, 30)) + 2
     space = co.fit_column_space(A, center=center)
     for share in (0.0, 0.01, 1.0):
-        assert _offset_of(with_offset(space, share), np.arange(80), A) == pytest.approx(share, abs=1e-12)
+        assert offset_beside(with_offset(space, share), np.arange(80), A) == pytest.approx(share, abs=1e-12)
 
 
 def test_intervals_of_a_higher_level_hold_those_of_a_lower_one(rng):
@@ -220,3 +221,15 @@ def test_the_mean_of_a_single_column():
         held.append(low[40] <= M[:, 40].mean() <= high[40])
         widths.append(high[40] - low[40])
     assert 0.8 <= np.mean(held) <= 0.98 and np.mean(widths) < 2 * 1.645 * np.sqrt(0.25 / 30)
+
+
+def test_means_where_full_columns_cannot_tell_the_noise(rng):
+    """As many full columns as directions leave no residual: then the errors of entries left out tell it."""
+    X = rng.standard_normal((200, 5)) @ rng.standard_normal((5, 300)) + 0.5 * rng.standard_normal((200, 300))
+    known = np.where(rng.random(X.shape) < 0.15, X, np.nan)
+    known[:, :5] = X[:, :5]
+    completion = co.complete(known, rank=5, center=False, shrinkage=0, refine=0)
+    assert np.isnan(completion.space.noise_std) and 0.5 < completion.noise_std < 5
+    _, low, high = completion.column_means(0.9)
+    truth = X.mean(axis=0)
+    assert 0.8 < np.mean(((low <= truth) & (truth <= high))[5:]) < 0.97

@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 from ._arguments import named
 from .column_space import fit_column_space, with_offset
 from .leaving_out import leave_one_out
-from .posterior import noise_std
 from .solve import Status, solve_columns
+from .trials import ErrorScales, noise_of
 from .wild_entries import without_wild
 
 _BLOCK_CELLS = 4_000_000
@@ -38,14 +38,14 @@ _VERDICTS = {
 }
 
 
-def certify(completion, scale: float | None = None) -> np.recarray:
+def certify(completion, scales: ErrorScales | None = None) -> np.recarray:
     """A row for every column of a completion.
 
     Parameters
     ----------
     completion : Completion
-    scale : float, optional
-        The typical one of its `error_scales`, unless it is known from columns of which these are a part.
+    scales : ErrorScales, optional
+        How large errors are, if it is known from columns of which these are a part.
 
     Returns
     -------
@@ -69,9 +69,9 @@ def certify(completion, scale: float | None = None) -> np.recarray:
             the full columns do not explain the column; or what the status says
     """
     table, sizes = _measured(completion)
-    scale = completion._error_scales.typical if scale is None else scale
-    table.uncertainty *= scale
-    noise = noise_std(completion, scale)
+    scales = completion._error_scales if scales is None else scales
+    table.uncertainty *= scales.typical if completion.noise_variance else 1.0
+    noise = noise_of(completion, scales.of_left_out)
     table.verdict = _verdicts(completion, table, _judged_residuals(completion, table), sizes, noise)
     table.more_entries = _more_entries(completion, table, noise)
     return table

@@ -18,12 +18,13 @@ from .means import mean_errors, means_and_ends
 from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import out_of_line, typical_entries_of
-from .posterior import ErrorScales, deviations, error_scales, noise_std
+from .posterior import deviations
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
 from .solve import Status, solve_columns
 from .sources import as_source
+from .trials import ErrorScales, Trials, error_scales, noise_of, trials
 from .wild_entries import wild_words
 
 _BLOCK_CELLS = 4_000_000
@@ -122,13 +123,19 @@ class Completion:
     def noise_std(self) -> float:
         """Of an entry about the column space: under a prior as the errors of entries left out tell it.
 
-        In plain least squares that of the full columns, NaN if they cannot tell.
+        In plain least squares that of the full columns, if they can tell; NaN if nothing can.
         """
-        return noise_std(self, self._error_scales.root_mean_square)
+        if self.noise_variance or not self.by_columns or np.isfinite(self.space.noise_std):
+            return noise_of(self, self._error_scales.of_left_out_squares)
+        return self._error_scales.of_left_out_squares if self._error_scales.are_told else np.nan
+
+    @cached_property
+    def _trials(self) -> Trials:
+        return trials(self)
 
     @cached_property
     def _error_scales(self) -> ErrorScales:
-        return error_scales(self)
+        return error_scales(self._trials) if self.by_columns and self.has_variances else ErrorScales()
 
     def columns(self, which) -> np.ndarray:
         """Filled columns, shape (m, k) for k numbers or names."""
@@ -216,14 +223,14 @@ class Completion:
 
     def _mean_errors(self, unbiased: bool):
         if unbiased not in self._found_mean_errors:
-            self._found_mean_errors[unbiased] = mean_errors(self._asked_for_means(), unbiased)
+            self._found_mean_errors[unbiased] = mean_errors(self._asked_columns(), unbiased)
         return self._found_mean_errors[unbiased]
 
     @cached_property
     def _found_mean_errors(self) -> dict:
         return {}
 
-    def _asked_for_means(self) -> Completion:
+    def _asked_columns(self) -> Completion:
         return self
 
     @property
@@ -241,7 +248,8 @@ class Completion:
 
     @cached_property
     def _calibration(self):
-        return calibrate(self)
+        known = self.noise_variance > 0 or np.isfinite(self.space.noise_std)
+        return calibrate(self._trials, self.shape[0], is_noise_known=known)
 
     def certificates(self) -> np.recarray:
         """How far each column can be trusted: see `certificates.certify`."""
@@ -338,7 +346,7 @@ class Completion:
     def _keep_in_bounds(self, predictions) -> None:
         if self.bounds is not None:
             limits = np.finfo(predictions.dtype)
-            low, high = (min(max(b, float(limits.min)), float(limits.max)) for b in self.bounds)
+            low, high = (np.clip(b, limits.min, limits.max) if np.isfinite(b) else b for b in self.bounds)
             np.clip(predictions, low, high, out=predictions)
 
     def __repr__(self) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .column_space import fit_column_space
-from .intervals import able_columns, calibrate, left_out, unseen_shares
+from .intervals import calibrate
+from .trials import able_columns, left_out, trials, unseen_shares
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
@@ -88,12 +89,12 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
     errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
-    calibration = calibrate(_part(completion, learned))
+    calibration = calibrate(trials(_part(completion, learned)), completion.shape[0], is_noise_known=True)
     within = np.empty((errors.size, len(LEVELS)), bool)
     for k, level in enumerate(LEVELS):
         low, high = calibration.ends(rows, truth - errors, deviations[known], level)
         within[:, k] = (low <= errors * completion.optimism) & (errors * completion.optimism <= high)
-    return truth, errors, within, unseen_shares(asked)[known]
+    return truth, errors, within, unseen_shares(asked, asked.shape[0])[known]
 
 
 def _part(completion, columns):

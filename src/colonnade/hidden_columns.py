@@ -50,3 +50,12 @@ def hidden_in_turn(A, weights, counts, n_folds: int, most: int, rng) -> Iterator
         of_seen = None if weights is None else np.tile(weights[:, fold], DRAWS)
         seen = Observations.from_dense(np.where(is_seen, truth, np.nan), weights=of_seen)
         yield Hidden(np.delete(A, fold, axis=1), truth, seen)
+
+
+def offset_beside(space, rows, A) -> float:
+    """How much more than in the full columns the entries of a column may move together, as `with_offset` has it."""
+    center = 0.0 if space.center is None else A.mean(axis=1, keepdims=True)
+    together = A.shape[0] * np.mean((A - center).mean(axis=0) ** 2)
+    in_the_prior = ((space.basis[rows].sum(axis=0, dtype=np.float64)) ** 2 * space.variances).sum() / rows.size
+    everything = np.mean((A - center) ** 2) * A.shape[0]
+    return float(max(0.0, in_the_prior - together) / everything) if everything else 0.0

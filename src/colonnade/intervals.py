@@ -25,11 +25,8 @@ from scipy import stats
 
 from .by_value import ONE, SYMMETRIC, Curve, Shape, deviation_factors, shape_of
 from .contours import FAR, half_widths, log_thresholds
-from .leaving_out import leave_one_out
-from .posterior import ONE_DEVIATION, plain_noise
-from .solve import Status
+from .trials import ONE_DEVIATION, Trials
 
-_ASKED_ENTRIES = 20_000
 _JUDGED_ENTRIES = 10_000  # of these, whose widths are compared
 _ROW_CAUTION = 10.0  # entries of a row that count for half, all others for the other half
 _IN_PROPORTION, _CONSTANT = 2.0**-10, 2.0**30  # times the deviation: what widths then are
@@ -84,6 +81,8 @@ class Calibration:
         By which it is multiplied for an entry's predicted value.
     shape : Shape
         How much of an interval lies below the prediction and how much above.
+    is_noise_known : bool
+        Without which deviations mean nothing if no entry was left out.
     """
 
     log_thresholds: _Quantiles
@@ -93,6 +92,7 @@ class Calibration:
     row_factors: np.ndarray
     value_factors: Curve
     shape: Shape
+    is_noise_known: bool
 
     def ends(self, rows, predicted, deviations, level: float, untried=False) -> tuple[np.ndarray, np.ndarray]:
         """Of intervals, relative to the predictions, shape (k,) each.
@@ -105,22 +105,12 @@ class Calibration:
     def _half_widths(self, rows, predicted, deviations, level: float, untried) -> np.ndarray:
         own = deviations * self.row_factors[rows] * self.value_factors.at(predicted)
         if self.ratios.values.size == 0:
-            return own * stats.norm.ppf(0.5 + level / 2)
+            return own * stats.norm.ppf(0.5 + level / 2) if self.is_noise_known else np.where(own == 0, 0.0, np.inf)
         tried = np.minimum(own, _TRIED * self.largest)
         with np.errstate(invalid="ignore", divide="ignore"):
             result = half_widths(self.log_thresholds.at(level), self.spread * tried) * (own / tried)
             by_model = own * self.ratios.at(level)
         return np.where(own == 0, 0.0, np.where(untried, np.maximum(result, by_model), result))
-
-
-class _LeftOut(NamedTuple):
-    """What is known of the entries left out, shape (k,) each."""
-
-    rows: np.ndarray
-    predicted: np.ndarray
-    errors: np.ndarray
-    deviations: np.ndarray
-    weights: np.ndarray
 
 
 class _Setting(NamedTuple):
@@ -134,23 +124,13 @@ class _Setting(NamedTuple):
 
 
 @np.errstate(over="ignore")  # of wild entries, whose scores are cut off
-def calibrate(completion) -> Calibration:
-    """Leave out entries of partial columns."""
-    m = completion.shape[0]
-    asked = completion.used.take(able_columns(completion))
-    errors, deviations = left_out(completion, asked)
-    known = np.isfinite(errors) & (deviations > 0)
-    entries = _LeftOut(
-        rows=asked.rows[known],
-        predicted=asked.values[known] - errors[known],
-        errors=errors[known] * completion.optimism,
-        deviations=deviations[known],
-        weights=unseen_shares(asked)[known],
-    )
+def calibrate(entries: Trials, m: int, *, is_noise_known: bool) -> Calibration:
+    """What trials teach of m rows; without any the model is believed, and nothing if not even the noise is known."""
+    entries = Trials(*(figures[entries.weights > 0] for figures in entries))
     best = _setting(entries, m)
     size = _size(best.sizes, best.deviations)
     if best.sizes.size == 0 or _effective(entries.weights) < _ENOUGH:
-        return _calibration(best, entries.weights, _IN_PROPORTION * size)
+        return _calibration(best, entries.weights, _IN_PROPORTION * size, is_noise_known)
     some = np.linspace(0, best.sizes.size - 1, min(best.sizes.size, _JUDGED_ENTRIES)).astype(int)
     weights = entries.weights[some]
     quantiles = _Quantiles.of(best.sizes[some], weights)
@@ -163,10 +143,10 @@ def calibrate(completion) -> Calibration:
             dearer = widths.sum() + sum(by) * _EQUAL * len(_LEVELS)  # lest chance alone makes them narrower
             if (widths <= constant + _EQUAL).all() and dearer < least:
                 best, spread, least = setting, tried, dearer
-    return _calibration(best, entries.weights, spread)
+    return _calibration(best, entries.weights, spread, is_noise_known)
 
 
-def _setting(entries: _LeftOut, m: int, by_shape=False, by_value=False, by_row=False) -> _Setting:
+def _setting(entries: Trials, m: int, by_shape=False, by_value=False, by_row=False) -> _Setting:
     predicted, own = entries.predicted, entries.deviations
     shape = shape_of(predicted, entries.errors) if by_shape else SYMMETRIC
     sizes = shape.at(predicted).sizes(entries.errors)
@@ -180,18 +160,11 @@ def _setting(entries: _LeftOut, m: int, by_shape=False, by_value=False, by_row=F
     return _Setting(sizes, own, row_factors, value_factors, shape)
 
 
-def _calibration(setting: _Setting, weights, spread: float) -> Calibration:
+def _calibration(setting: _Setting, weights, spread: float, is_noise_known: bool) -> Calibration:
     sizes, own, *rest = setting
     thresholds = _Quantiles.of(log_thresholds(sizes, spread * own), weights)
     ratios = _Quantiles.of(sizes / own, weights)
-    return Calibration(thresholds, ratios, float(own.max(initial=0)), spread, *rest)
-
-
-def unseen_shares(o) -> np.ndarray:
-    """For how many unseen entries of its column each observed one stands, shape (nnz,); 1 if none is unseen at all."""
-    s = o.n_observed
-    shares = np.repeat((o.shape[0] - s) / np.maximum(s, 1), s)
-    return shares if shares.any() else np.ones(shares.size)
+    return Calibration(thresholds, ratios, float(own.max(initial=0)), spread, *rest, is_noise_known)
 
 
 def _size(errors, deviations) -> float:
@@ -211,15 +184,6 @@ def _squares(errors, deviations) -> np.ndarray:
     return np.minimum(errors / deviations, FAR) ** 2
 
 
-def able_columns(completion) -> np.ndarray:
-    """Partial columns of which entries can be left out, evenly chosen where there are many."""
-    o = completion.used
-    partial = o.partial_columns
-    able = partial[(o.n_observed[partial] > 1) & (completion.status[partial] != Status.OVERFLOW)]
-    most = max(1, int(_ASKED_ENTRIES / max(1.0, np.median(o.n_observed[able])))) if able.size else 0
-    return able[np.linspace(0, able.size - 1, most).astype(int)] if able.size > most else able
-
-
 def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:
     """The factor of every row, shape (m,), and for every entry left out the one that its row has without it."""
     typical = float(np.mean(squares))
@@ -232,11 +196,3 @@ def _row_factors(rows, squares, m) -> tuple[np.ndarray, np.ndarray]:
         return means ** (counts / (counts + _ROW_CAUTION) / 2)
 
     return factors(sums, counts), factors(np.maximum(sums[rows] - squares, 0), counts[rows] - 1)
-
-
-def left_out(completion, asked) -> tuple[np.ndarray, np.ndarray]:
-    """Errors and predicted deviations of the entries left out, shape (nnz,) each."""
-    noise = completion.noise_variance
-    errors, deviations = leave_one_out(completion.space, asked, [noise])
-    unit = 1.0 if noise else plain_noise(completion)
-    return errors[:, 0], deviations[:, 0] * unit

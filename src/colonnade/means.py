@@ -28,7 +28,7 @@ from scipy import stats
 from ._arguments import as_generator
 from ._threads import one_blas_thread
 from .column_space import fit_column_space, with_offset
-from .hidden_columns import hidden_in_turn, some_of_the_full
+from .hidden_columns import hidden_in_turn, offset_beside, some_of_the_full
 from .solve import Status
 from .wild_entries import without_wild
 
@@ -59,9 +59,9 @@ def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
         half = deviation * n_deviations
     else:  # of data that fit so well so do the means; each entry of a column is off by what its few entries leave
-        std = np.nan_to_num(completion.noise_std)
+        std = completion.noise_std if np.isfinite(completion.noise_std) else np.inf  # nothing tells
         half = np.zeros(n)
-        half[filled] = n_deviations * std * np.sqrt(completion.rank / o.n_observed[filled])
+        half[filled] = n_deviations * std * np.sqrt(max(1, completion.rank) / np.maximum(1, o.n_observed[filled]))
         for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
             mean[filled[lo : lo + step]] = completion.columns(filled[lo : lo + step]).mean(axis=0, dtype=np.float64)
     return mean, mean - half, mean + half
@@ -225,7 +225,7 @@ def _scores_of_full(completion, noise: float, sizes, unbiased: bool) -> tuple[li
     if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
         return None
     rng = as_generator(0)
-    center, offset = completion.space.center is not None, _offset_of(completion.space, rows, A)
+    center, offset = completion.space.center is not None, offset_beside(completion.space, rows, A)
     of_wholes, of_parts = [], []
     with one_blas_thread():
         for hidden in hidden_in_turn(A, weights, sizes, _FOLDS, d, rng):
@@ -251,12 +251,3 @@ def _surely_larger(some: list, others: list) -> float:
         return 1.0
     error = np.sqrt((without.size - 1) * np.mean((without - without.mean()) ** 2))  # by the jackknife
     return max(1.0, float(np.exp(ratio - error / 2)))
-
-
-def _offset_of(space, rows, A) -> float:
-    """How much more than in the full columns the entries of a column may move together, as `with_offset` has it."""
-    center = 0.0 if space.center is None else A.mean(axis=1, keepdims=True)
-    together = A.shape[0] * np.mean((A - center).mean(axis=0) ** 2)
-    in_the_prior = ((space.basis[rows].sum(axis=0, dtype=np.float64)) ** 2 * space.variances).sum() / rows.size
-    everything = np.mean((A - center) ** 2) * A.shape[0]
-    return float(max(0.0, in_the_prior - together) / everything) if everything else 0.0

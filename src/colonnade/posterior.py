@@ -7,30 +7,34 @@ t + t f_i' (F_O' W F_O + t I)^-1 f_i; in plain least squares F is U and the last
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from ._threads import in_threads, one_blas_thread
-from .contours import FAR
-from .leaving_out import least_noise, leave_one_out
+from .leaving_out import least_noise
 from .observations import Observations
 from .solve import Status
 
 _PIECE_CELLS = 100_000  # numbers that a thread has before it at a time
-ASKED_COLUMNS = 200  # whose entries are left out to see whether the model is right
-_FEW_ENTRIES = 30  # fewer do not tell how large errors are
-ONE_DEVIATION = 0.6827  # of Gaussian errors are below one deviation
 
 
 def deviations(completion, rows, columns) -> np.ndarray:
     """Predicted standard deviations of entries measured anew, shape (k,); NaN in columns full or not filled."""
-    o, space, has_prior = completion.used, completion.space, completion.noise_variance > 0
-    noise = completion.noise_variance or plain_noise(completion) ** 2
+    able = np.isin(completion.status, [s for s in Status if s.is_filled and s != Status.FULL])
+    noise, plain = completion.noise_variance, plain_noise(completion)
+    return deviations_of(completion.used, completion.space, noise, plain, able, rows, columns)
+
+
+def deviations_of(o: Observations, space, noise_variance: float, plain: float, able, rows, columns) -> np.ndarray:
+    """The same for entries of columns of observations, of which these are `able`; `plain` is the noise without a prior.
+
+    Shape (k,); NaN in columns that are not able.
+    """
+    has_prior = noise_variance > 0
+    noise = noise_variance or plain**2
     scale = np.sqrt(space.variances) if has_prior else 1.0
     result = np.full(rows.size, np.nan)
-    able = np.isin(completion.status[columns], [s for s in Status if s.is_filled and s != Status.FULL])
-    asked = _Asked(columns, np.flatnonzero(able), o)
+    asked = _Asked(columns, np.flatnonzero(able[columns]), o)
 
     def work(piece):
         which, at = asked.part(*piece)
@@ -42,51 +46,10 @@ def deviations(completion, rows, columns) -> np.ndarray:
     return result
 
 
-class ErrorScales(NamedTuple):
-    """How large errors of entries left out are under a prior, in the deviations that it predicts; 1 if it is right.
-
-    It was chosen for its predictions, which may hardly depend on the noise where many entries are known.
-
-    Attributes
-    ----------
-    typical : float
-        68 % of the errors are smaller, as with Gaussian ones; a few columns that are off do not matter.
-    root_mean_square : float
-    """
-
-    typical: float = 1.0
-    root_mean_square: float = 1.0
-
-
-def error_scales(completion) -> ErrorScales:
-    """By entries of some of the partial columns; 1 in plain least squares or if there are too few."""
-    o = completion.used
-    able = o.partial_columns[o.n_observed[o.partial_columns] > 1]
-    if not completion.noise_variance or not completion.by_columns or able.size == 0:
-        return ErrorScales()
-    asked = o.take(able[np.linspace(0, able.size - 1, min(able.size, ASKED_COLUMNS)).astype(int)])
-    errors, deviations = leave_one_out(completion.space, asked, [completion.noise_variance])
-    with np.errstate(over="ignore", invalid="ignore"):
-        ratios = np.minimum(np.abs(errors / deviations), FAR)
-    ratios = ratios[ratios > 0]  # not NaN either
-    if ratios.size < _FEW_ENTRIES:
-        return ErrorScales()
-    figures = np.quantile(ratios, ONE_DEVIATION), np.sqrt(np.mean(ratios**2))
-    return ErrorScales(*(completion.optimism * float(figure) for figure in figures))
-
-
-def noise_std(completion, scale: float) -> float:
-    """The deviation of an entry about the column space, given one of the `error_scales`.
-
-    Entries that a refinement has seen are nearer to it than the noise by about as much as hidden ones are farther.
-    """
-    variance = completion.noise_variance / completion.optimism
-    return float(np.sqrt(variance)) * scale if variance else completion.space.noise_std
-
-
 def plain_noise(completion) -> float:
     """The deviation of the noise where there is no prior; 1 if it is not known, which calibration makes up for."""
-    return completion.noise_std if np.isfinite(completion.noise_std) else 1.0
+    known = completion.space.noise_std
+    return known if np.isfinite(known) else 1.0
 
 
 class _Asked:

@@ -15,11 +15,10 @@ from .certificates import certify
 from .checkpoints import MARKS, publish, publish_json, read_array
 from .completion import Completion
 from .files._kinds import memory_size
-from .intervals import calibrate
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
 from .means import MOST_FULL, means_and_ends
 from .observations import Observations, pointers_of
-from .posterior import ASKED_COLUMNS, error_scales
+from .trials import trials
 
 BLOCK_FORMAT = "colonnade completion in blocks 1"
 _OPEN_BLOCKS = 4
@@ -141,7 +140,7 @@ class StoredCompletion(Completion):
         return read_names(self._folder, self._facts)
 
     def certificates(self) -> np.recarray:
-        tables = [certify(self.block(k), self._error_scales.typical) for k in range(self.n_blocks)]
+        tables = [certify(self.block(k), self._error_scales) for k in range(self.n_blocks)]
         for table, first in zip(tables, self.starts):
             table.column += first
         return np.concatenate(tables).view(np.recarray)
@@ -151,7 +150,7 @@ class StoredCompletion(Completion):
         parts = [means_and_ends(self.block(k), half, unbiased) for k in range(self.n_blocks)]
         return tuple(np.concatenate(part) for part in zip(*parts))
 
-    def _asked_for_means(self) -> Completion:
+    def _asked_columns(self) -> Completion:
         return self.some_columns(_ASKED_COLUMNS, n_full=min(MOST_FULL, _ASKED_FULL_CELLS // self.shape[0]))
 
     def _by_blocks(self, columns):
@@ -186,12 +185,8 @@ class StoredCompletion(Completion):
         return result
 
     @cached_property
-    def _error_scales(self):
-        return error_scales(self.some_columns(ASKED_COLUMNS))
-
-    @cached_property
-    def _calibration(self):
-        return calibrate(self.some_columns(_ASKED_COLUMNS))
+    def _trials(self):
+        return trials(self._asked_columns())
 
     def some_columns(self, count: int, n_full: int = 0) -> Completion:
         """The completion of some partial columns that intervals can be calibrated on, and of some full ones if wanted.

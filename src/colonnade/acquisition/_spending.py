@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..column_space import ColumnSpace, fit_column_space
-from ..intervals import left_out
 from ..learn import penalty_of
 from ..observations import Observations
 from ..row_selection import grow_rows, select_rows
 from ..solve import solve_columns
+from ..trials import left_out
 from ._forecasting import Forecast, forecasts, largest_size
 from ._measuring import Measurements
 from ._teaching import completion_of, without_gaps
