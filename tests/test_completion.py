@@ -351,3 +351,40 @@ def test_what_is_filled_does_not_depend_on_the_threads(rng, dtype):
         with threadpool_limits(n_threads, user_api="blas"):
             filled.append(completion.to_dense())
     np.testing.assert_array_equal(*filled)
+
+
+def test_a_column_of_which_nothing_is_known_is_the_mean_of_the_full_ones(rng):
+    """Also where the prior is about zero, which would make it zero."""
+    M = rng.gamma(2, 1, (120, 3)) @ rng.gamma(2, 1, (3, 100))
+    M += 0.05 * M.std() * rng.standard_normal(M.shape)
+    known, _ = hide(rng, M, 25, 18)
+    empty = np.flatnonzero(np.isnan(known).any(axis=0))[0]
+    known[:, empty] = np.nan
+    full = ~np.isnan(known).any(axis=0)
+    for center in (False, True, "auto"):
+        completion = co.complete(known, center=center)
+        assert completion.status[empty] == co.Status.PRIOR_ONLY
+        filled = completion.columns(empty)[:, 0]
+        # A refinement has learned the mean of all columns.
+        expected = known[:, full].mean(axis=1) if completion.center is None else completion.center
+        assert np.linalg.norm(filled - expected) < 0.02 * np.linalg.norm(expected)
+        mean, low, high = (figures[empty] for figures in completion.column_means())
+        assert low < mean < high and abs(mean - expected.mean()) < 0.02 * abs(expected.mean())
+    imputer = co.CompleteRowsImputer(center=False).fit(known.T)
+    filled = imputer.transform(np.full((1, 120), np.nan))[0]
+    expected = known[:, full].mean(axis=1)
+    assert np.linalg.norm(filled - expected) < 0.02 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 0.01, 100.0, 1e6])
+def test_only_ratios_of_weights_count(rng, factor):
+    M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 80))
+    weights = np.where(rng.random(M.shape) < 0.5, 4.0, 1.0)
+    M += 0.2 * rng.standard_normal(M.shape) / np.sqrt(weights)
+    known, seen = hide(rng, M, 20, 12)
+    own, other = (co.complete(co.Observations.from_dense(known, weights=unit * weights)) for unit in (1.0, factor))
+    i, j = np.nonzero(~seen)
+    np.testing.assert_allclose(other.to_dense(), own.to_dense(), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(other.interval(i, j), own.interval(i, j), rtol=1e-5, atol=1e-5)
+    assert other.noise_std == pytest.approx(own.noise_std, rel=1e-6)
+    assert (other.certificates().verdict == own.certificates().verdict).all()

@@ -50,7 +50,7 @@ def test_the_answer_of_the_ordinary_path(rng, tmp_path, monkeypatch, with_prior,
     U, M = columns_of_every_kind(rng, m, r)
     center = rng.standard_normal(m) if with_center else None
     M = M if center is None else M + center[:, None]
-    space = co.ColumnSpace(U, np.ones(r), center, np.logspace(0, -2, r), np.nan)
+    space = co.ColumnSpace(U, np.ones(r), center, np.logspace(0, -2, r), np.nan, rng.standard_normal(m))
     lesson = Lesson(space, 1e-4 if with_prior else 0.0, {})
     which = on_disk(tmp_path, U, M)
     parts = tall.solve_by_row_blocks(tmp_path, which, lesson, 1024 * 16 * 8 * r)

@@ -12,7 +12,7 @@ from ._threads import one_blas_thread
 from .checkpoints import checksum_of_file, publish_array, publish_json, publishing, read_array, read_json
 from .column_space import ColumnSpace, fit_stored_column_space, is_tall
 from .disk_columns import FullColumns, RowFile, evenly, some_partial_columns
-from .learn import Lesson, choices_in_words, learn
+from .learn import Lesson, choices_in_words, learn, with_mean
 from .observations import Observations, index_dtype, pointers_of
 from .refine import learn_and_refine
 
@@ -20,7 +20,7 @@ _PARTIAL_COLUMNS = 20, 4_000  # that are looked at: at least and at most
 _PARTIAL_ENTRIES = 2_000_000  # that they have, about
 _COPIES = 10  # of the full columns that choosing the settings may need
 _JUDGING_COLUMNS, _JUDGING_ROWS = 500, 100_000  # by which settings are judged where all need too much memory, about
-_ARRAYS = "basis", "singular_values", "center", "variances"
+_ARRAYS = "basis", "singular_values", "center", "variances", "mean"
 _RECORD = "space.json"
 
 
@@ -63,7 +63,8 @@ def learn_from_blocks(folder: Path, entries: list[dict], m: int, memory: float, 
         if tall:
             _learn_by_row_blocks(folder, full, memory, fixed, {**choices, **words})
         else:
-            _write(folder, learn(full.observations(), **fixed), 1.0, {**choices, **words})
+            observations = full.observations()
+            _write(folder, with_mean(learn(observations, **fixed), observations), 1.0, {**choices, **words})
 
 
 def _how_many(entries: list[dict], m: int, n_usable: int) -> int:
@@ -143,6 +144,10 @@ def _learn_by_row_blocks(folder: Path, full: FullColumns, memory: float, setting
             full, store_of, rank=settings["rank"], center=settings["center"], block_rows=_block_rows(m, d, memory)
         )
     said = choices_in_words(space, settings["center"], settings["shrinkage"], settings["rank"])
+    if settings["shrinkage"] and space.center is None:
+        step = max(1, int(memory / 8 / (8 * d)))
+        means = [full.read_rows(lo, min(lo + step, m)).mean(axis=1, dtype=np.float64) for lo in range(0, m, step)]
+        space = replace(space, mean=np.concatenate(means))
     lesson = Lesson(space, settings["shrinkage"], {**said, **choices})
     _write_record(folder, lesson, 1.0, {"basis": checksum_of_file(path)}, {})
 
@@ -188,7 +193,8 @@ def read_lesson(folder: Path, facts: dict, *, mapped: bool = False, verify: bool
         else None
         for name in _ARRAYS
     ]
-    space = ColumnSpace(*arrays, float(facts["space_noise_std"]))
+    *arrays, mean = arrays
+    space = ColumnSpace(*arrays, float(facts["space_noise_std"]), mean)
     return Lesson(space, float(facts["noise_variance"]), facts["choices"])
 
 

@@ -86,7 +86,7 @@ def on_cluster(client, space: ColumnSpace):
     """A future of the column space that outlives every worker: its pieces are parts of tasks, which no worker holds."""
     U, step = space.basis, max(1, _PIECE_BYTES // max(1, space.basis.itemsize * space.rank))
     pieces = [client.submit(_same, U[lo : lo + step], pure=False) for lo in range(0, U.shape[0], step)]
-    rest = space.singular_values, space.center, space.variances, space.noise_std
+    rest = space.singular_values, space.center, space.variances, space.noise_std, space.mean
     return client.submit(_joined, pieces, rest, pure=False)
 
 

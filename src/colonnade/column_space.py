@@ -36,6 +36,9 @@ class ColumnSpace:
         Mean square of a column's coefficient along each direction, as the full columns tell it.
     noise_std : float
         Root mean square of what the basis leaves out of A, per degree of freedom; NaN if there is none.
+    mean : float64 array of shape (m,) or None
+        Row means of the full columns where they are not the center: for what a column is taken of which nothing is
+        known.
     """
 
     basis: np.ndarray
@@ -43,6 +46,7 @@ class ColumnSpace:
     center: np.ndarray | None
     variances: np.ndarray
     noise_std: float
+    mean: np.ndarray | None = None
 
     @property
     def rank(self) -> int:

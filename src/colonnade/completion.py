@@ -384,8 +384,9 @@ def complete(
     center : bool or "auto"
         Take off the row means of the full columns first; "auto" may also add an offset for each column.
     shrinkage : float or "auto"
-        The variance of the noise: each direction is penalised by it over the direction's own variance. 0 is plain
-        least squares.
+        The variance of the noise, of an entry of weight 1 if there are weights: each direction is penalised by it over
+        the direction's own variance. 0 is plain least squares. With 0 or "auto" only ratios of weights count, and the
+        noise is that of an entry of the usual weight.
     refine : int or "auto"
         So many sweeps over rows and columns, in which the partial columns improve what the full ones have taught;
         "auto" makes those that predict hidden entries better, if any.
@@ -407,6 +408,8 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     m, n = observations.shape
     d = observations.full_columns.size
     refuse_nothing_full(observations)
+    if is_auto(shrinkage) or shrinkage == 0:  # else it is the noise of an entry of weight 1
+        observations = observations.with_relative_weights()
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
     center = as_choice("center", center, (True, False, "auto"))

@@ -76,6 +76,13 @@ class Lesson:
         return penalty_of(self.space, self.noise_variance)
 
 
+def with_mean(lesson: Lesson, observations: Observations) -> Lesson:
+    """The lesson that also knows the mean of the full columns, where a prior about zero would make it zero."""
+    if not lesson.noise_variance or lesson.space.center is not None:
+        return lesson
+    return replace(lesson, space=replace(lesson.space, mean=_row_means(without_wild(observations) or observations)))
+
+
 def penalty_of(space: ColumnSpace, noise_variance: float) -> np.ndarray:
     """Lambda = noise variance / variance of each direction, shape (r,)."""
     if noise_variance == 0:

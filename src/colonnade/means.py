@@ -57,6 +57,8 @@ def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.
     if noise > 0:
         model = _Model(completion.space, noise)
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
+        if completion.space.mean is not None:
+            mean[completion.status == Status.PRIOR_ONLY] = completion.space.mean.mean()
         half = deviation * n_deviations
     else:  # of data that fit so well so do the means; each entry of a column is off by what its few entries leave
         std = completion.noise_std if np.isfinite(completion.noise_std) else np.inf  # nothing tells

@@ -231,6 +231,20 @@ class Observations:
             origin=None,
         )
 
+    def with_relative_weights(self) -> Observations:
+        """With weights in units of the usual one, the median of those in partial columns."""
+        if self.weights is None or not self.partial_columns.size:
+            return self
+        is_full = np.zeros(self.shape[1], bool)
+        is_full[self.full_columns] = True
+        of_partial = self.weights[~is_full[self.entry_columns]]
+        usual = float(np.median(of_partial)) if of_partial.size else 1.0
+        if usual == 1:
+            return self
+        limits = np.finfo(np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            return self._trusted(weights=np.clip(self.weights / usual, limits.tiny, limits.max))
+
     def only(self, kept) -> Observations:
         """The same columns with some of their entries: those where `kept`, of shape (nnz,), is True.
 

@@ -21,7 +21,7 @@ import numpy as np
 from ._arguments import as_generator, is_auto
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fix_signs
-from .learn import Lesson, learn, penalty_of
+from .learn import Lesson, learn, penalty_of, with_mean
 from .leaving_out import column_losses, columns_alike, is_no_chance, least_noise, leave_one_out, size_of
 from .observations import Observations
 from .out_of_line import out_of_line
@@ -106,7 +106,9 @@ def learn_and_refine(
         if likely.values.size == before:
             break
         lesson = learn(likely, **settings)
-    return refine_lesson(likely, lesson, refine, as_generator(0) if random_state is None else random_state)
+    rng = as_generator(0) if random_state is None else random_state
+    lesson, optimism = refine_lesson(likely, lesson, refine, rng)
+    return with_mean(lesson, likely), optimism
 
 
 def _single(o: Observations, places) -> np.ndarray:

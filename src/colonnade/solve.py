@@ -45,7 +45,7 @@ _MESSAGES = {
     Status.NO_OBSERVATION: "has no observed entry and is left NaN; measure at least as many entries as the rank",
     Status.TOO_FEW: "has fewer observed rows than the rank and is left NaN; measure more entries or lower the rank",
     Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure others or lower the rank",
-    Status.PRIOR_ONLY: "has no observed entry and is filled by the prior's mean alone; measure entries of it",
+    Status.PRIOR_ONLY: "has no observed entry and is filled by the mean of the full columns; measure entries of it",
     Status.OVERFLOW: "leaves the range of floating-point numbers and is left NaN; rescale the data",
 }
 
@@ -108,6 +108,8 @@ def solve_columns(
         V, scaled = (U, penalty) if (scale == 1).all() else (U * scale, penalty * scale.astype(np.float64) ** 2)
         _solve_partial(V, space.center, observations, scaled, partial, Z, status, n_threads, progress)
         Z *= scale
+    if space.mean is not None and space.center is None:
+        Z[status == Status.PRIOR_ONLY] = U.T @ space.mean
     _name_overflows(U, space.center, Z, status)
     _project_full(U, space.center, observations, penalty, Z, n_threads)
     status[observations.full_columns] = Status.FULL
@@ -244,5 +246,7 @@ def solve_columns_in_numpy(
         Z[:, j] = np.linalg.lstsq(B / norms, np.concatenate([np.sqrt(w) * x, np.zeros(r)]), rcond=None)[0] / norms
         if s < r:
             status[j] = Status.PRIOR if s else Status.PRIOR_ONLY
+        if s == 0 and space.mean is not None and space.center is None:
+            Z[:, j] = U.T @ space.mean
     status[o.full_columns] = Status.FULL
     return Z, status

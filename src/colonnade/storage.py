@@ -29,6 +29,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "singular_values": space.singular_values,
         "center": space.center,
         "variances": space.variances,
+        "mean": space.mean,
         "coefficients": completion.coefficients.T,  # a column's coefficients lie together
         "status": completion.status,
         "indptr": o.indptr,
@@ -109,9 +110,8 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
         *(arrays.get(k) for k in ("indptr", "rows", "values", "weights", "full_columns", "full_scales")),
         **names,
     )
-    space = ColumnSpace(
-        *(arrays.get(k) for k in ("basis", "singular_values", "center", "variances")), float(facts["space_noise_std"])
-    )
+    of_space = (arrays.get(k) for k in ("basis", "singular_values", "center", "variances"))
+    space = ColumnSpace(*of_space, float(facts["space_noise_std"]), arrays.get("mean"))
     bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T

@@ -88,6 +88,7 @@ def solve_by_row_blocks(folder: Path, blocks: list[int], lesson: Lesson, memory:
         _sum_up(sweep, parts, lesson.penalty)
         _correct(sweep, parts, lesson.penalty)
         _solve_the_rest(sweep, parts, lesson)
+        _fill_empty(sweep, parts, lesson.space)
     dtype = lesson.space.basis.dtype
     return [(_finished(part, dtype), part.status) for part in parts]
 
@@ -207,6 +208,15 @@ def _solve_the_rest(sweep: _Sweep, parts: list[_Part], lesson: Lesson) -> None:
         Z, status = solve_columns(space, o, penalty=lesson.penalty, typical=float(r))
         for k, (part, j) in enumerate(rest):
             part.Z[j], part.status[j] = Z[:, k], status[k]
+
+
+def _fill_empty(sweep: _Sweep, parts: list[_Part], space: ColumnSpace) -> None:
+    """Columns without an entry are the mean of the full ones, in one more pass if there are any."""
+    empty = [part.status == Status.PRIOR_ONLY for part in parts]
+    if space.mean is not None and space.center is None and any(which.any() for which in empty):
+        mean = sum(U.T @ space.mean[lo : lo + U.shape[0]] for lo, U, _ in sweep)
+        for part, which in zip(parts, empty):
+            part.Z[which] = mean
 
 
 def _with_entries(rows, part: _Part, j: int, lo: int, U, center) -> np.ndarray:
