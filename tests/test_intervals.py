@@ -238,16 +238,21 @@ def test_quantiles_of_weighted_values():
     assert last_counts_most.at(0.1) == 3 and last_counts_most.at(0.006) == 2
 
 
-def test_means_far_above_the_noise_cost_no_digits(rng):
-    """The noise is then 1e-17 of the squares, in which leaving out must not lose it."""
+@pytest.mark.parametrize("s", [12, 20, 25])
+def test_means_far_above_the_noise_cost_no_digits(rng, s):
+    """The noise is then 1e-17 of the squares, in which nothing must lose it; with fewer entries than directions too."""
     L, R = low_rank(rng, 100, 300, 3)
     sizes = np.where(np.arange(300) < 20, 1.0, rng.uniform(0.5, 2, 300))
     M = L @ R + 0.01 * rng.standard_normal((100, 300)) + 1e7 * rng.standard_normal((100, 1)) * sizes
-    seen = np.arange(100)[:, None] < np.where(np.arange(300) < 20, 100, 20)
+    seen = np.arange(100)[:, None] < np.where(np.arange(300) < 20, 100, s)
     seen = rng.permuted(seen, axis=0)
     i, j = np.nonzero(~seen)
-    low, high = co.complete(np.where(seen, M, np.nan), refine=0).interval(i, j, 0.9)
+    completion = co.complete(np.where(seen, M, np.nan), refine=0)
+    low, high = completion.interval(i, j, 0.9)
     assert 0.85 < np.mean((low <= M[i, j]) & (M[i, j] <= high)) < 0.95
+    uncertainty = completion.certificates().uncertainty[20:]
+    errors = np.sqrt(np.mean((completion.basis @ completion.coefficients - M)[:, 20:] ** 2, axis=0))
+    assert 0.3 < np.median(uncertainty) / np.median(errors) < 3
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, np.nan])

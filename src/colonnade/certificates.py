@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from ._arguments import named
 from .column_space import fit_column_space, with_offset
 from .leaving_out import leave_one_out
+from .posterior import fitted_variances
 from .solve import Status, solve_columns
 from .trials import ErrorScales, noise_of
 from .wild_entries import without_wild
@@ -167,15 +168,9 @@ def _uncertainty(completion, U, weights, smallest) -> np.ndarray:
     if r == 0:
         return np.full(k, 0.0)
     if t:
-        v = completion.space.variances
-        B = np.sqrt(weights / t)[:, :, None] * U * np.sqrt(v)
-        if s < r:
-            L = np.linalg.cholesky(np.eye(s) + np.matmul(B, B.transpose(0, 2, 1)))
-            open_part = v.sum() - (np.linalg.solve(L, B) ** 2).sum(axis=1) @ v
-        else:
-            left = np.linalg.inv(np.eye(r) + np.matmul(B.transpose(0, 2, 1), B))
-            open_part = np.einsum("kqq->kq", left) @ v
-        return np.sqrt(np.maximum(open_part, 0) / m)
+        root = np.sqrt(completion.space.variances)
+        B = np.sqrt(weights)[:, :, None] * U * root
+        return np.sqrt(fitted_variances(B, np.diag(root)[None], t, True).sum(axis=1) / m)
     result, able = np.full(k, np.nan), smallest > 1e-12
     if able.any() and np.isfinite(completion.noise_std):
         B = np.sqrt(weights[able])[:, :, None] * U[able]

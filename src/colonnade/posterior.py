@@ -11,7 +11,6 @@ from itertools import pairwise
 import numpy as np
 
 from ._threads import in_threads, one_blas_thread
-from .leaving_out import least_noise
 from .observations import Observations
 from .solve import Status
 
@@ -39,7 +38,7 @@ def deviations_of(o: Observations, space, noise_variance: float, plain: float, a
     def work(piece):
         which, at = asked.part(*piece)
         B, targets = _observed_rows(space.basis, scale, o, which), space.basis[rows[at]].astype(np.float64) * scale
-        result[at] = np.sqrt(noise + _variances(B, targets, noise, has_prior))
+        result[at] = np.sqrt(noise + fitted_variances(B, targets, noise, has_prior))
 
     with one_blas_thread():  # many small problems: BLAS would split each of them
         in_threads(work, asked.pieces(max(1, space.rank)))
@@ -94,13 +93,27 @@ def _observed_rows(basis, scale, o: Observations, columns) -> np.ndarray:
     return F if o.weights is None else F * np.sqrt(o.weights[at].astype(np.float64))[:, :, None]
 
 
-def _variances(B, targets, noise: float, has_prior: bool) -> np.ndarray:
-    """Of the fitted values at targets of shape (b, k, r), with what was observed in B of shape (b, s, r)."""
+def fitted_variances(B, targets, noise: float, has_prior: bool) -> np.ndarray:
+    """Of the fitted values at targets of shape (b, k, r), with what was observed in B of shape (b, s, r).
+
+    t f' (B'B + t I)^-1 f, or t f' (B'B)^-1 f without a prior; shape (b, k). Nothing is squared, for the noise may be
+    far below the prior. With fewer entries than directions only the part of f in the span of the entries, Q c, is
+    better known than before: |f - Q c|^2 + t c' (R R' + t I)^-1 c, where B' = Q R.
+    """
     s, r = B.shape[1:]
     if has_prior and s < r:
-        K = B @ B.transpose(0, 2, 1) + np.maximum(noise, least_noise(B))[:, None, None] * np.eye(s)
-        explained = targets @ np.linalg.solve(np.linalg.cholesky(K), B).transpose(0, 2, 1)
-        return np.maximum((targets**2).sum(axis=2) - (explained**2).sum(axis=2), 0.0)
+        Q, R = np.linalg.qr(B.transpose(0, 2, 1))
+        inside = targets @ Q
+        outside = targets - inside @ Q.transpose(0, 2, 1)
+        known = _variances_by_qr(R.transpose(0, 2, 1), inside, noise, has_prior)
+        return (outside**2).sum(axis=2) + np.minimum(known, (inside**2).sum(axis=2))
+    return _variances_by_qr(B, targets, noise, has_prior)
+
+
+def _variances_by_qr(B, targets, noise: float, has_prior: bool) -> np.ndarray:
+    r = B.shape[2]
     if has_prior:
         B = np.concatenate([B, np.broadcast_to(np.sqrt(noise) * np.eye(r), (B.shape[0], r, r))], axis=1)
-    return noise * ((targets @ np.linalg.inv(np.linalg.qr(B, mode="r"))) ** 2).sum(axis=2)
+    R = np.linalg.qr(B, mode="r")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return noise * ((targets @ np.linalg.inv(R)) ** 2).sum(axis=2)
