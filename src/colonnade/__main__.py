@@ -1,7 +1,9 @@
 """The command `colonnade`, also as ``python -m colonnade``."""
 
+import os
 import signal
 import sys
+import threading
 
 
 def main() -> None:
@@ -18,10 +20,23 @@ def main() -> None:
             return
         print("the command line needs a few more packages: pip install 'colonnade[cli]'", file=sys.stderr)
         sys.exit(2)
+    code = 0
     try:
         run()
+    except SystemExit as end:
+        code = end.code
+        raise
     finally:  # all is done or undone: what the interpreter still tidies up needs no interrupt
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_with_threads(code)
+
+
+def _end_with_threads(code) -> None:
+    """Leave at once if threads still read ahead: the end of the interpreter would tear them out of other libraries."""
+    if threading.active_count() > 1 and isinstance(code, int) and sys.exc_info()[0] in (None, SystemExit):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from ._arguments import OR_AUTO, as_count, is_auto
 from ._numbers import array_of, numbers_of
-from ._threads import in_threads
+from ._threads import few_blas_threads, in_threads
 from .completion import Completion, complete
 from .frames import is_frame, matrix_of_frame
-from .learn import learn
+from .learn import learn, with_mean
 from .observations import Observations, place_of
 from .solve import solve_columns
 from .sources import real_dtype
@@ -98,7 +98,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if completion.rank or observations.partial_columns.size:
             return completion
         # Nothing is to be filled now, so `complete` did not look for a space; new samples may need one.
-        lesson = learn(observations, **settings)
+        with few_blas_threads(observations.values.size):
+            lesson = with_mean(learn(observations, **settings), observations)
         coefficients, _ = solve_columns(lesson.space, observations, penalty=lesson.penalty)
         return replace(
             completion,
@@ -219,7 +220,7 @@ def no_complete(samples, estimator_name: str) -> str:
     fullest = np.argsort(-counts, kind="stable")[:3]
     named = ", ".join(f"{own} {i} with {counts[i]:,}" for i in fullest)
     remedy = (
-        f"{across.size:,} of the {other}s are complete, so use {sister}"
+        f"{across.size:,} of the {other}s {'is' if across.size == 1 else 'are'} complete, so use {sister}"
         if across.size
         else f"measure some {own}s in full, or drop the {other}s that are hardly known"
     )

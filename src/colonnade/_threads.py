@@ -8,10 +8,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
+
+_SMALL = 1_000_000
 
 
 @cache
@@ -22,6 +24,11 @@ def _controller() -> ThreadpoolController:
 def one_blas_thread():
     """A context in which BLAS does not start threads: for many small problems, or where the threads are ours."""
     return _controller().limit(limits=1, user_api="blas")
+
+
+def few_blas_threads(n_numbers: int):
+    """A context for problems with so many numbers: of small ones BLAS threads would only wait for each other."""
+    return one_blas_thread() if n_numbers < _SMALL else nullcontext()
 
 
 def default_threads() -> int:

@@ -23,6 +23,8 @@ DOUBTFUL = 3.0  # likewise: it hardly is, and the column not recovered
 POOR = 0.5  # a residual of this share of the entries themselves, or errors of those left out, explain little
 DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
 SETTLED = 0.1  # of it still open: the entries have decided
+_UNLIKE = 0.3  # of the size of a column left beside the full columns alone: sweeps must not hide it
+_LITTLE = 0.01  # of the size of a column: a smaller spread of its entries needs no explanation
 _LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
 _MANY = 10  # columns whose median tells the usual residual
 _OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
@@ -65,21 +67,21 @@ def certify(completion, scales: ErrorScales | None = None) -> np.recarray:
             a tenth of the prior's spread; "approximate" in between, or where there is a residual and the full columns
             cannot tell their noise; "weakly determined" where noise may grow more than tenfold, or the prior dominates:
             over half of its spread is still open; "unchecked" where no entry is left to test the fit; "poor fit" where
-            the residual, or errors of entries left out, are half of the entries or more, or the residual is several
+            the residual, or errors of entries left out, are half of their spread or more, or the residual is several
             times that of most columns; "off the column space" where it is far above the noise or that of most columns:
             the full columns do not explain the column; or what the status says
     """
-    table, sizes = _measured(completion)
+    table, sizes, spreads = _measured(completion)
     scales = completion._error_scales if scales is None else scales
     table.uncertainty *= scales.typical if completion.noise_variance else 1.0
     noise = noise_of(completion, scales.of_left_out)
-    table.verdict = _verdicts(completion, table, _judged_residuals(completion, table), sizes, noise)
+    table.verdict = _verdicts(completion, table, _residuals_before(completion), sizes, spreads, noise)
     table.more_entries = _more_entries(completion, table, noise)
     return table
 
 
-def _measured(completion) -> tuple[np.recarray, np.ndarray]:
-    """The table without verdicts, and the root mean square of the entries of every column."""
+def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
+    """The table without verdicts, and of every column the root mean square of its entries and how far they spread."""
     n = completion.shape[1]
     kinds = [
         ("column", np.int64),
@@ -96,33 +98,33 @@ def _measured(completion) -> tuple[np.recarray, np.ndarray]:
     table.n_observed = completion.observations.n_observed
     for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
         table[field] = np.nan
-    sizes = np.zeros(n)
+    sizes, spreads = np.zeros(n), np.zeros(n)
     with threadpool_limits(1, user_api="blas"):  # many small matrices: threads would only wait for each other
         for count in np.unique(table.n_observed):
             alike = np.flatnonzero(table.n_observed == count)
             step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
             for lo in range(0, alike.size, step):
-                _measure(completion, alike[lo : lo + step], int(count), table, sizes)
-    return table, sizes
+                _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
+    return table, sizes, spreads
 
 
-def _judged_residuals(completion, table) -> np.ndarray:
-    """Residuals, shape (n,); the larger of those here and beside what the full columns taught before a refinement.
+def _residuals_before(completion) -> np.ndarray:
+    """Residuals beside what the full columns alone have taught, shape (n,); NaN if no refinement moved the rows.
 
-    A refinement that moves the rows of the basis makes it fit the very entries that would tell that a column is off.
+    One that does makes the basis fit the very entries that would tell that a column is off.
     """
     if not completion.moved_rows:
-        return table.residual
+        return np.full(completion.shape[1], np.nan)
     taught = without_wild(completion.observations) or completion.observations
     rank = min(completion.rank, taught.shape[0], taught.full_columns.size)
     space = with_offset(fit_column_space(taught, rank=rank, center=completion.center is not None), _OFFSET)
     first = replace(completion, space=space, moved_rows=False)
     coefficients, status = solve_columns(space, completion.used, penalty=first.penalty)
-    found, _ = _measured(replace(first, coefficients=coefficients, status=status))
-    return np.fmax(table.residual, found.residual)
+    found, *_ = _measured(replace(first, coefficients=coefficients, status=status))
+    return found.residual
 
 
-def _measure(completion, columns, s, table, sizes) -> None:
+def _measure(completion, columns, s, table, sizes, spreads) -> None:
     """The numbers of columns that all have s observed rows."""
     o, m, r = completion.observations, completion.shape[0], completion.rank
     if s == 0:
@@ -140,7 +142,10 @@ def _measure(completion, columns, s, table, sizes) -> None:
         residual = x - np.einsum("ksr,kr->ks", U, completion.coefficients.T[columns].astype(np.float64))
         unit = np.abs(x).max(axis=1, initial=0)
         unit[unit == 0] = 1.0
-        sizes[columns] = unit * np.sqrt((share * (x / unit[:, None]) ** 2).sum(axis=1))
+        relative = x / unit[:, None]
+        sizes[columns] = unit * np.sqrt((share * relative**2).sum(axis=1))
+        about = 0.0 if completion.center is not None else (share * relative).sum(axis=1, keepdims=True)
+        spreads[columns] = unit * np.sqrt((share * (relative - about) ** 2).sum(axis=1))
         U, weights, share = (y[:1] if s == m else y for y in (U, weights, share))  # full columns are alike from here on
         freedom = np.broadcast_to(s - _spent(U, weights, completion.penalty), columns.shape)
         free = freedom > (0.01 if completion.noise_variance else 0)
@@ -164,7 +169,7 @@ def _spent(U, weights, penalty) -> np.ndarray:
 
 def _uncertainty(completion, U, weights, smallest) -> np.ndarray:
     """Root of tr(t (U_O' W U_O + Lambda)^-1) / m, what the entries leave open of a column's part in the space."""
-    (k, s, r), m, t = U.shape, completion.shape[0], completion.noise_variance
+    (k, _, r), m, t = U.shape, completion.shape[0], completion.noise_variance
     if r == 0:
         return np.full(k, 0.0)
     if t:
@@ -193,13 +198,16 @@ def _spectrum(U, share, m):
         return low, np.sqrt(high / low)
 
 
-def _verdicts(completion, table, residual, sizes, noise: float) -> np.ndarray:
+def _verdicts(completion, table, before, sizes, spreads, noise: float) -> np.ndarray:
+    """`before` are residuals beside the full columns alone; they count where these leave much of a column."""
     words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
     verdict = words[completion.status]
     solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
-    rounding = _rounding(completion, sizes)
-    unusual = partial(_are_unusual, residual, sizes, solved & (residual > rounding))
+    rounding, residual = _rounding(completion, sizes), table.residual
     with np.errstate(invalid="ignore"):
+        unlike = (before > _UNLIKE * sizes) | _are_unusual(before, sizes, solved & (before > rounding), OFF)
+        residual = np.where(unlike & (before > residual), before, residual)
+        unusual = partial(_are_unusual, residual, sizes, solved & (residual > rounding))
         if np.isfinite(noise):
             unexplained = solved & ((residual > OFF * noise + rounding) | unusual(OFF))
         else:
@@ -215,7 +223,8 @@ def _verdicts(completion, table, residual, sizes, noise: float) -> np.ndarray:
             verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
     verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
     poor |= (verdict == "recovered") & unusual(DOUBTFUL)
-    poor |= _are_missed(completion, (verdict == "recovered") & (residual > rounding), sizes)
+    doubted = (verdict == "recovered") & (residual > rounding)
+    poor |= doubted & (_left_out(completion, doubted) > POOR * np.maximum(spreads, _LITTLE * sizes))
     verdict[poor] = "poor fit"
     verdict[unexplained] = "off the column space"
     return verdict
@@ -233,18 +242,17 @@ def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
     return usual & (residual > times * np.median(residual[usual])) & (share > _LARGER_SHARE * np.median(share[usual]))
 
 
-def _are_missed(completion, asked, sizes) -> np.ndarray:
-    """Which of the columns have entries that, left out in turn, are missed by too large a share of their size."""
-    columns = np.flatnonzero(asked & completion.by_columns)
+def _left_out(completion, asked) -> np.ndarray:
+    """Root mean square of the errors of entries of each column asked that are left out in turn, shape (n,); else 0."""
+    result, columns = np.zeros(asked.size), np.flatnonzero(asked & completion.by_columns)
     o = completion.used.take(columns)
     errors = leave_one_out(completion.space, o, [completion.noise_variance])[0][:, 0]
     column, known = o.entry_columns, np.isfinite(errors)
-    shares = completion.optimism * errors[known] / sizes[columns[column[known]]]
+    unit = float(np.abs(errors[known]).max(initial=0)) or 1.0
     counts = np.bincount(column[known], minlength=columns.size)
-    squares = np.bincount(column[known], shares**2, columns.size)
-    missed = np.zeros(asked.size, bool)
-    missed[columns] = squares > POOR**2 * counts
-    return missed
+    squares = np.bincount(column[known], (errors[known] / unit) ** 2, columns.size)
+    result[columns] = completion.optimism * unit * np.sqrt(squares / np.maximum(counts, 1))
+    return result
 
 
 def _more_entries(completion, table, noise: float) -> np.ndarray:
@@ -273,7 +281,7 @@ _REMEDIES = {
     "approximate": "measure about {more:,} more {entries}{each} to settle {them}",
     "weakly determined": "measure about {more:,} more {entries}{each}, for the prior or the noise decides now",
     "unchecked": "measure one more entry{each}, so that the fit can be tested",
-    "poor fit": "measure {them} in full, for the full columns do not explain {them} well",
+    "poor fit": "measure {them} in full if entries matter, for half of {them} is noise or unlike the full columns",
     "off the column space": "measure {them} in full, for the full columns do not explain {them}",
     "no observation": "measure at least {more:,} {entries}{each}",
     "prior alone": "measure entries{each}; about {more:,} would determine {them}",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto
-from ._threads import in_threads, one_blas_thread
+from ._threads import few_blas_threads, in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate
@@ -29,7 +28,6 @@ from .wild_entries import wild_words
 
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
-_SMALL = 1_000_000  # entries up to which the matrices are so small that BLAS threads would only wait for each other
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -194,8 +192,10 @@ class Completion:
         below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
         rounding = _rounding(centers.ravel(), above - below)
         ends = [np.asarray(centers + end.reshape(centers.shape)) for end in (below - rounding, above + rounding)]
+        observed = (deviations == 0).reshape(centers.shape)
         for end in ends:
             self._keep_in_bounds(end)
+            end[observed] = centers[observed]
         with np.errstate(over="ignore"):
             return tuple(end.astype(centers.dtype, copy=False) for end in ends)
 
@@ -214,8 +214,11 @@ class Completion:
         level = as_real("level", level, 0, 1, "()")
         self._refuse_without_intervals()
         means = self._column_means(level, as_choice("unbiased", unbiased, (True, False)))
+        partial = self.n_observed < self.shape[0]
         for values in means:
-            self._keep_in_bounds(values)
+            inside = values[partial]
+            self._keep_in_bounds(inside)
+            values[partial] = inside
         return means
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -422,7 +425,7 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     if d == n and is_auto(rank):
         lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
     else:
-        with one_blas_thread() if observations.values.size < _SMALL else nullcontext():
+        with few_blas_threads(observations.values.size):
             lesson, optimism = learn_and_refine(
                 observations, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
             )

@@ -9,6 +9,7 @@ import numpy as np
 from .column_space import fit_column_space
 from .intervals import calibrate
 from .trials import able_columns, left_out, trials, unseen_shares
+from .wild_entries import without_wild
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
@@ -122,7 +123,9 @@ def spectrum(completion) -> Spectrum:
     in_memory = not hasattr(completion, "block")
     if in_memory and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
         with np.errstate(over="ignore"):
-            fitted = fit_column_space(completion.observations, center=space.center is not None)
+            o = completion.observations
+            taught = (without_wild(o) or o) if completion.noise_variance else o
+            fitted = fit_column_space(taught, center=space.center is not None)
             everything = np.sqrt(fitted.variances)
     usual = float(np.median(partial)) if partial.size else float(m)
     noise = completion.noise_std

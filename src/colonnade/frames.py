@@ -12,7 +12,13 @@ from ._numbers import are_numbers, floats_of, odd_one
 
 def is_frame(data) -> bool:
     """Whether `data` is a data frame or Arrow table."""
-    return type(data).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(type(data), "columns")
+    return library_of(data) is not None and hasattr(type(data), "columns")
+
+
+def library_of(frame) -> str | None:
+    """The library to whose classes it belongs, also by way of a class made from one of theirs."""
+    roots = (kind.__module__.partition(".")[0] for kind in type(frame).__mro__)
+    return next((root for root in roots if root in ("pandas", "polars", "pyarrow")), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +38,7 @@ class FrameForm:
 
     @classmethod
     def of(cls, frame) -> FrameForm:
-        library = type(frame).__module__.partition(".")[0]
+        library = library_of(frame)
         if library == "pandas":
             return cls(library, frame.columns, frame.index)
         return cls(library, list(frame.columns) if library == "polars" else frame.column_names)
@@ -95,7 +101,7 @@ def matrix_of_frame(frame) -> np.ndarray:
 
     A column that is not numeric or Boolean is refused by name: "1.5" in quotes is not a number.
     """
-    library = type(frame).__module__.partition(".")[0]
+    library = library_of(frame)
     if type(frame).__name__ == "LazyFrame":
         raise TypeError("a lazy frame holds no data yet: call .collect() on it first")
     series = _series_of(frame, library)

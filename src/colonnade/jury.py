@@ -76,6 +76,11 @@ class Jury:
         return weights_of(least, ordinary)
 
     @property
+    def n_outstanding(self) -> int:
+        """How many partial columns, or entries of theirs, are so much worse predicted that not all of it counts."""
+        return int((self.of_partial(self._weights) < 1).sum())
+
+    @property
     def is_ordinary(self) -> np.ndarray:
         """Which losses are not wild, shape (k,)."""
         return self._weights > 0

@@ -127,9 +127,11 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
 
     if center in (False, "auto") and shrinkage in (0, "auto"):
         space = space_with(center=False)
-        if space.rank == 0 or _fits_to_rounding(space, observations.take(asked), partial(_row_means, observations)):
+        misfits = _misfits(space, observations.take(asked), partial(_row_means, observations)) if space.rank else 0
+        if misfits is not None:
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
             fit = "the data fit to rounding: plain least squares is exact"
+            fit += f", but for {misfits} of {asked.size:,} columns that were looked at" if misfits else ""
             if space.rank == 0 and observations.values.any():
                 fit = "the full columns are zero and tell nothing of the others"
             return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
@@ -175,14 +177,15 @@ def _row_means(o: Observations) -> np.ndarray:
     return means
 
 
-def _fits_to_rounding(space: ColumnSpace, o: Observations, row_means: Callable) -> bool:
-    """Whether plain least squares leaves only rounding errors in most of the columns that could show others.
+def _misfits(space: ColumnSpace, o: Observations, row_means: Callable) -> int | None:
+    """In how many columns plain least squares leaves more than rounding errors; None if in half of them or more.
 
+    Only columns that could show such errors are looked at.
     If many columns have fewer entries than there are directions, the prior is asked instead: the spectrum may fall so
     fast that its end is lost in rounding, above all of float32.
     """
     if not (o.n_observed > space.rank).any() or np.mean(o.n_observed < space.rank) > _TOO_SHORT:
-        return False
+        return None
     coefficients, _ = solve_columns(space, o)
     column = o.entry_columns
     fitted = np.einsum("kr,kr->k", space.basis[o.rows].astype(np.float64), coefficients.T[column].astype(np.float64))
@@ -191,17 +194,18 @@ def _fits_to_rounding(space: ColumnSpace, o: Observations, row_means: Callable) 
     size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
     checked = o.n_observed > space.rank
     checked &= (size > 0) | (size[checked].max() == 0)  # zeros fit whatever the others do
-    if np.median((off <= _ROUNDING[space.basis.dtype] * size)[checked]) < 1:
-        return False
+    fits = off <= _ROUNDING[space.basis.dtype] * size
+    if np.median(fits[checked]) < 1:
+        return None
     # With hardly more entries than directions anything fits, but not the entries that are left out.
     errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # they may overflow
     off = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0), starts)
     if np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) < 1:
-        return False
+        return None
     spread = np.maximum.reduceat(np.abs(o.values - row_means()[o.rows]), starts)
     rounding = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * np.abs(o.values)  # of each entry: one may be huge
     beyond = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0) - rounding, starts)
-    return bool(np.median((beyond <= _OF_SPREAD * spread)[checked]) == 1)
+    return int((~fits)[checked].sum()) if np.median((beyond <= _OF_SPREAD * spread)[checked]) == 1 else None
 
 
 def _pretend(o: Observations, rng) -> Observations | None:
@@ -412,8 +416,12 @@ def _fit_words(best: _Candidate, jury: Jury, means) -> str:
 
     about_means, about_zero = np.inf if means is None else spread_about(means), spread_about(None)
     spread, about = min((about_means, "their spread about the row means"), (about_zero, "their size"))
-    share = np.sqrt(jury.of_partial(best.losses).mean()) / spread if spread else 0.0
+    best_partial = jury.of_partial(best.losses)
+    share = np.sqrt(best_partial.mean()) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of {about}"
+    if jury.n_outstanding:
+        what = "columns" if jury.partial.by_columns else "entries"
+        said += f", not counting what is far worse in {jury.n_outstanding} of {best_partial.size:,} {what}"
     if share > 0.7:
         said += ": the full columns explain little, for the data are not of low rank or have more directions than these"
     return said

@@ -194,7 +194,10 @@ def _carried_out(
         has_all = verdict.by_rows or _rows_are_affordable(o, lesson)
         taught = o if has_all else _taught_by(o, _asked(o), lesson)
         *_, space = _sweeps(lesson.space, lesson.noise_variance, taught, verdict.by_rows, verdict.n_sweeps)
-    refined = replace(lesson, space=space, choices={**lesson.choices, "refine": said}, moved_rows=verdict.by_rows)
+    choices = {**lesson.choices, "refine": said}
+    if "fit" in choices:
+        choices["fit"] = f"before the refinement, {choices['fit']}"
+    refined = replace(lesson, space=space, choices=choices, moved_rows=verdict.by_rows)
     return refined, verdict.optimism(lesson.noise_variance)
 
 
