@@ -176,3 +176,12 @@ def test_columns_of_which_half_is_missed_are_not_recovered(rng):
     missed = np.linalg.norm(hidden, axis=0)[d:] > 0.5 * np.linalg.norm(np.where(seen, 0.0, M), axis=0)[d:]
     recovered = completion.certificates().verdict[d:] == "recovered"
     assert missed.mean() > 0.9 and recovered[missed].mean() < 0.1
+
+
+def test_columns_of_other_units_are_not_recovered_for_being_small(rng):
+    """Numbers about 13, nothing to do with those of thousands: beside zero they would seem well explained."""
+    X = np.column_stack([rng.uniform(500, 1500, 200), rng.uniform(50, 150, 200), rng.normal(13, 0.8, 200)])
+    known = X.copy()
+    known[rng.random(200) < 0.4, 2] = np.nan
+    completion = co.complete(known)
+    assert completion.certificates().verdict[2] == "poor fit"

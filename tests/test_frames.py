@@ -147,3 +147,15 @@ def test_days_are_the_names_of_their_beginnings(rng):
         completion.columns([2007])
     with pytest.raises(IndexError, match=r"columns must lie in 0..11; columns\[0\] is 30$"):
         completion.columns([30])
+
+
+def test_a_class_made_from_a_data_frame_is_one():
+    class Table(pd.DataFrame):
+        pass
+
+    table = Table({"a": [1.0, 2, 3, 4], "b": [2.0, 4, 6, 8], "c": [3.0, 6, 9, np.nan]}, index=list("wxyz"))
+    completion = co.complete(table)
+    assert completion.column_names.tolist() == ["a", "b", "c"]
+    assert completion.to_frame().loc["z", "c"] == pytest.approx(12)
+    imputer = co.CompleteColumnsImputer().fit(table)
+    assert imputer.feature_names_in_.tolist() == ["a", "b", "c"]

@@ -24,14 +24,15 @@ with patch.object(llvm, "get_host_cpu_features", lambda: {"avx512f": lanes == 8,
 
 assert _tiles.LANES == lanes
 rng = np.random.default_rng(0)
-for r in (*range(1, 26), 48):
+for r in (*range(1, 26), 33, 48):
     # Directions of very unequal variance: primal and dual systems of all sizes, sound ones and such as need correcting.
     U = np.linalg.qr(rng.standard_normal((80, r)))[0]
     space = co.ColumnSpace(U, np.ones(r), None, np.logspace(0, -9, r), 0.1)
     M = (U * np.logspace(0, -4.5, r)) @ rng.standard_normal((r, 60))
     known = np.where(np.argsort(rng.random(M.shape), axis=0) < np.arange(60), M, np.nan)
+    weights = 10 ** rng.uniform(-1, 1, M.shape) if r % 2 else None
+    o = co.Observations.from_dense(known, weights=weights)
     for penalty in (np.zeros(r), 1e-6 / space.variances, 1e-16 / space.variances):
-        o = co.Observations.from_dense(known)
         Z, status = solve_columns(space, o, penalty=penalty)
         Z0, status0 = solve_columns_in_numpy(space, o, penalty=penalty)
         assert (status == status0).all()

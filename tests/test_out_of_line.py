@@ -241,3 +241,19 @@ def test_what_gathers_in_a_row_is_counted_among_partial_columns(rng):
     row = o.locate(np.zeros(5, int), np.arange(100, 105))
     assert _single(o, row).size == 0
     assert _single(o, row[:4]).size == 4
+
+
+@pytest.mark.parametrize("n_foreign, size", [(15, 1e3), (1, 1e12)])
+def test_columns_out_of_all_proportion_do_not_spoil_the_others(rng, n_foreign, size):
+    """Numbers that have nothing to do with the rest, in some columns or in one."""
+    M = rng.standard_normal((100, 4)) @ rng.standard_normal((4, 120)) + 0.1 * rng.standard_normal((100, 120))
+    known, seen = hide(rng, M, 30, 20)
+    foreign = np.flatnonzero(~seen.all(axis=0))[:n_foreign]
+    others = np.setdiff1d(np.arange(120), foreign)
+
+    def error(table):
+        return np.sqrt(np.mean((co.complete(table).to_dense()[:, others] - M[:, others])[~seen[:, others]] ** 2))
+
+    spoiled = known.copy()
+    spoiled[:, foreign] = np.where(seen[:, foreign], size * rng.standard_normal((100, n_foreign)), np.nan)
+    assert error(spoiled) < 1.1 * error(known)

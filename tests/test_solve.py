@@ -1,8 +1,5 @@
 """The kernel against its NumPy reference, against least squares itself, and against itself in other circumstances."""
 
-import os
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -208,27 +205,6 @@ def test_overflow_is_a_status(rng):
     Z, status = co.solve_columns(space, o)
     assert status[0] in (Status.OVERFLOW, Status.SOLVED)
     assert np.isfinite(Z).all() if status[0] == Status.SOLVED else np.isnan(Z).all()
-
-
-@pytest.mark.parametrize("lanes", [2, 8])
-def test_other_vector_widths_give_the_same_answer(lanes, tmp_path):
-    """The code for machines with shorter and longer vectors, which LLVM can run here too."""
-    code = f"""
-import llvmlite.binding as llvm
-features = llvm.get_host_cpu_features
-llvm.get_host_cpu_features = lambda: {{"avx512f": {lanes == 8}, "avx": False}}
-import numpy as np, sys
-sys.path.insert(0, {str(os.path.dirname(__file__))!r})
-from colonnade import _tiles
-llvm.get_host_cpu_features = features
-assert _tiles.LANES == {lanes}
-from test_solve import ragged, assert_equal_answers
-for r in (1, 7, 8, 17, 24, 33):
-    assert_equal_answers(*ragged(np.random.default_rng(r), r=r))
-assert_equal_answers(*ragged(np.random.default_rng(0), r=24, weights=True), penalty=np.full(24, 0.1))
-"""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=300)
 
 
 def test_status_messages_end_in_a_remedy():

@@ -256,6 +256,10 @@ class Completion:
 
     def certificates(self) -> np.recarray:
         """How far each column can be trusted: see `certificates.certify`."""
+        return self._certificates.copy()
+
+    @cached_property
+    def _certificates(self) -> np.recarray:
         from .certificates import certify
 
         return certify(self)

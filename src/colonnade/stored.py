@@ -139,7 +139,8 @@ class StoredCompletion(Completion):
         """Row names and column names, as keywords of `Observations`; none if they have none."""
         return read_names(self._folder, self._facts)
 
-    def certificates(self) -> np.recarray:
+    @cached_property
+    def _certificates(self) -> np.recarray:
         tables = [certify(self.block(k), self._error_scales) for k in range(self.n_blocks)]
         for table, first in zip(tables, self.starts):
             table.column += first
