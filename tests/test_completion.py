@@ -388,3 +388,17 @@ def test_only_ratios_of_weights_count(rng, factor):
     np.testing.assert_allclose(other.interval(i, j), own.interval(i, j), rtol=1e-5, atol=1e-5)
     assert other.noise_std == pytest.approx(own.noise_std, rel=1e-6)
     assert (other.certificates().verdict == own.certificates().verdict).all()
+
+
+def test_rows_of_which_nothing_is_known_are_not_guessed(seed):
+    """Exact data in two parts that have nothing in common; of some columns one part is not seen."""
+    for k in range(20):
+        rng = np.random.default_rng((seed, k))
+        A = np.zeros((40, 6))
+        A[:20, :3], A[20:, 3:] = (rng.standard_normal((20, 1)) * rng.standard_normal(3) for _ in range(2))
+        A = A @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
+        P = A @ rng.standard_normal((6, 10))
+        P[20:, :5] = np.nan
+        P[rng.random(P.shape) < 0.3] = np.nan
+        filled = co.complete(np.hstack([A, P])).to_dense()[20:, 6:11]
+        assert np.nanmax(np.abs(filled), initial=0) < 10 * np.abs(A).max()

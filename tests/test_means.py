@@ -233,3 +233,16 @@ def test_means_where_full_columns_cannot_tell_the_noise(rng):
     _, low, high = completion.column_means(0.9)
     truth = X.mean(axis=0)
     assert 0.8 < np.mean(((low <= truth) & (truth <= high))[5:]) < 0.97
+
+
+def test_means_with_very_unequal_weights(rng):
+    """A mean over all rows as they are measured: the noise of each is its own."""
+    weights = 10.0 ** rng.uniform(-2, 2, (100, 150))
+    M = rng.standard_normal((100, 4)) @ rng.standard_normal((4, 150)) + 0.5 * rng.standard_normal((100, 150))
+    known = M.copy()
+    known[:, 50:][np.argsort(rng.random((100, 100)), axis=0) < 20] = np.nan
+    figures = co.complete(co.Observations.from_dense(known, weights=weights)).column_means()
+    assert np.isfinite(figures).all()
+    few = np.where(np.arange(12) < 10, 1.0, np.where(np.arange(6)[:, None] < 1, np.nan, 1.0)) * M[:6, :12]
+    mean, low, high = co.complete(co.Observations.from_dense(few, weights=weights[:6, :12])).column_means()
+    np.testing.assert_allclose(np.stack([mean, low, high])[:, :10], np.tile(few[:, :10].mean(axis=0), (3, 1)))

@@ -195,3 +195,12 @@ def test_directions_far_above_the_noise_leave_covariances_positive(rng):
     assert np.isfinite(explained).all() and 0.99 < np.trace(explained) < 3.01
     variance = fitted_variances(B[None], B[None, :1], 1e-3, has_prior=True)
     assert 0 <= variance[0, 0] < 1e-10 * (B[0] @ B[0])
+
+
+def test_uncertainty_where_the_noise_is_lost_beside_the_entries(rng):
+    """The squares are singular then; their root is not."""
+    B = rng.standard_normal((3, 8, 4)) * np.array([1e11, 1e11, 1.0, 1.0])
+    B[:, :, 1] = B[:, :, 0]
+    explained = _explained_by(B, 1.0)
+    assert np.isfinite(explained).all() and (np.linalg.eigvalsh(explained) > -1e-6).all()
+    assert (np.diag(explained) <= 3 + 1e-6).all()

@@ -342,3 +342,24 @@ def test_rows_that_depend_on_each_other_but_for_rounding(rng):
             known[:r, 0] = rng.standard_normal(r)
             o, space = co.Observations.from_dense(known), co.ColumnSpace(U, np.ones(r), None, np.ones(r), 0.0)
             assert co.solve_columns(space, o)[1].tolist() == [Status.UNDETERMINED]
+
+
+def test_rows_in_which_a_direction_is_rounding_do_not_determine_it(rng):
+    """Whatever its place among the directions, and however well the pivots look beside their own size."""
+    U = np.zeros((40, 2))
+    U[:20, 0], U[20:, 1] = rng.standard_normal((2, 20))
+    U += 1e-19 * rng.standard_normal(U.shape)
+    U /= np.linalg.norm(U, axis=0)
+    o = co.Observations.from_dense(np.where(np.arange(40)[:, None] < 20, 3 * U[:, :1], np.nan))
+    for order in ([0, 1], [1, 0]):
+        space = co.ColumnSpace(np.ascontiguousarray(U[:, order]), np.ones(2), None, np.ones(2), np.nan)
+        Z, status = co.solve_columns(space, o)
+        assert status[0] == Status.UNDETERMINED and np.isnan(Z).all()
+        assert (status == solve_columns_in_numpy(space, o)[1]).all()
+
+
+def test_a_center_of_another_length_is_refused(rng):
+    space, o = ragged(rng, r=3)
+    short = co.ColumnSpace(space.basis, space.singular_values, np.ones(5), space.variances, 0.1)
+    with pytest.raises(ValueError, match=r"the center must have 90 numbers; got shape \(5,\)"):
+        co.solve_columns(short, o)

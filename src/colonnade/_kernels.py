@@ -41,7 +41,8 @@ def compiled(any_order=False, **options):
 
     `any_order` lets sums be taken in any order, hence by vectors; NaN and infinity keep their meaning.
     """
-    options = {"nogil": True, "fastmath": {"contract", "reassoc"} if any_order else {"contract"}, **options}
+    fastmath = {"contract", "reassoc"} if any_order else {"contract"}
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, **options}  # 1 / 0 is infinite
 
     def decorate(function):
         try:
@@ -285,12 +286,21 @@ def _is_well_conditioned(R, T, stride, r, sound, z, x):
 
 
 @compiled(**_inner)
+def _largest_root(T, r):
+    """1 / sqrt(pivot) of the smallest pivot."""
+    largest = T[0, LANES]
+    for i in range(r):
+        largest = max(largest, T[i, LANES])
+    return largest
+
+
+@compiled(**_inner)
 def _can_be_corrected(T, r, floor):
     """Whether no pivot is as small as rounding may make it where the rows determine nothing."""
-    smallest = largest = T[0, LANES]
+    largest = _largest_root(T, r)
+    smallest = largest
     for i in range(r):
-        smallest, largest = min(smallest, T[i, LANES]), max(largest, T[i, LANES])
-    # T holds 1 / sqrt(pivot)
+        smallest = min(smallest, T[i, LANES])
     return smallest > LEAST_ROOT * largest and largest * floor < 1
 
 
@@ -438,7 +448,7 @@ def _solve_primal(
         diagonal[q] = penalty[q] / top
     share = SAFE_PIVOT if r <= FEW_DIRECTIONS else SMALL_PIVOT
     sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + size), share)
-    easy = _is_well_conditioned(R, T, stride, r, sound, z, step) and T[0, LANES] * floor < 1e-3
+    easy = _is_well_conditioned(R, T, stride, r, sound, z, step) and _largest_root(T, r) * floor < 1e-3
     usable = easy or _can_be_corrected(T, r, floor)
     for k in range(size):
         column = members[first + k]

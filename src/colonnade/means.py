@@ -59,7 +59,7 @@ def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
         if completion.space.mean is not None:
             mean[completion.status == Status.PRIOR_ONLY] = completion.space.mean.mean()
-        half = deviation * n_deviations
+        half = np.where(deviation > 0, deviation * n_deviations, 0.0)  # also of infinitely many
     else:  # of data that fit so well so do the means; each entry of a column is off by what its few entries leave
         std = completion.noise_std if np.isfinite(completion.noise_std) else np.inf  # nothing tells
         half = np.zeros(n)
@@ -124,7 +124,7 @@ class _Model:
         w = times_inverse(k)
         if unbiased and s:
             w = w + times_inverse((m - s + 1 - w) / diagonal / s)
-        own = (F_sum**2).sum(axis=-1) + m * self.noise
+        own = (F_sum**2).sum(axis=-1) + (m - s) * self.noise + t.sum(axis=1)  # of what was measured its own noise
         of_sum = (np.einsum("csr,cs->cr", B, w) ** 2).sum(axis=1) + (t * w**2).sum(axis=1)
         variance = of_sum - 2 * (w * k).sum(axis=1) + own
         return ((w * x).sum(axis=1) + c_sum) / m, np.sqrt(np.maximum(variance, 0)) / m
@@ -247,6 +247,8 @@ def _surely_larger(some: list, others: list) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(np.log(quantiles[0] / quantiles[1])))
 
+    if not all(scores.size for scores in (*some, *others)):
+        return 1.0
     folds = range(len(some))
     ratio, without = log_ratio(folds), np.array([log_ratio([k for k in folds if k != left]) for left in folds])
     if not (np.isfinite(ratio) and np.isfinite(without).all()):

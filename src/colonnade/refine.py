@@ -306,7 +306,12 @@ def _explained_by(B, noise) -> np.ndarray:
         L = np.linalg.cholesky(K)
         G = np.linalg.solve(L, B).reshape(-1, r)
         return G.T @ G
-    left = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B) / noise + np.eye(r))
+    try:
+        left = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B) / noise + np.eye(r))
+    except np.linalg.LinAlgError:  # the noise is lost beside such entries: without squares
+        stacked = np.concatenate([B, np.broadcast_to(np.sqrt(noise) * np.eye(r), (k, r, r))], axis=1)
+        root = np.sqrt(noise) * np.linalg.inv(np.linalg.qr(stacked, mode="r"))
+        left = np.matmul(root, root.transpose(0, 2, 1))
     return k * np.eye(r) - left.sum(axis=0)
 
 

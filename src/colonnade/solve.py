@@ -89,6 +89,8 @@ def solve_columns(
             f"the basis and the observations must have as many rows; got {space.basis.shape[0]:,}"
             f" and {observations.shape[0]:,}"
         )
+    if space.center is not None and space.center.shape != (observations.shape[0],):
+        raise ValueError(f"the center must have {observations.shape[0]:,} numbers; got shape {space.center.shape}")
     if n_threads is not None:
         n_threads = as_count("n_threads", n_threads, 1)
     U, r, n = np.ascontiguousarray(space.basis), space.rank, observations.shape[1]
