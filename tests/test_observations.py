@@ -228,3 +228,10 @@ def test_without_some_entries(rng, weighted):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert not weighted or (found.weights == expected.weights).all()
     assert found.full_scales.tolist() == [1.0, 3.0] and o.without(places[:0]) is o
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_are_none(weight):
+    whole = co.Observations.from_dense(np.ones((3, 2)), weights=np.ones((3, 2)))
+    with pytest.raises(ValueError, match="weights must be positive and finite"):
+        dataclasses.replace(whole, weights=np.array([1, 1, 1, 1, 1, weight]))

@@ -363,3 +363,12 @@ def test_a_center_of_another_length_is_refused(rng):
     short = co.ColumnSpace(space.basis, space.singular_values, np.ones(5), space.variances, 0.1)
     with pytest.raises(ValueError, match=r"the center must have 90 numbers; got shape \(5,\)"):
         co.solve_columns(short, o)
+
+
+def test_a_penalty_beyond_float32_holds_its_direction_only(rng):
+    space, o = ragged(rng, r=6, counts=4, dtype=np.float32)
+    penalty = np.array([1, 1, 1, 1, 1, 1e95])
+    Z, status = co.solve_columns(space, o, penalty=penalty)
+    assert (status == Status.PRIOR).all() and (Z[5] == 0).all()
+    without = co.ColumnSpace(np.ascontiguousarray(space.basis[:, :5]), np.ones(5), None, np.ones(5), 0.1)
+    np.testing.assert_allclose(Z[:5], co.solve_columns(without, o, penalty=penalty[:5])[0], rtol=1e-4, atol=1e-5)

@@ -324,7 +324,7 @@ def _rounding(completion, sizes) -> np.ndarray:
     """Residuals up to here may be rounding: of the entries, and of the basis, whose error meets the coefficients."""
     eps = float(np.finfo(completion.basis.dtype).eps)
     values = completion.space.singular_values
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
         Z = completion.coefficients.astype(np.float64)
         unit = np.maximum(np.abs(Z).max(axis=0, initial=0), np.finfo(np.float64).tiny)  # so that no square overflows

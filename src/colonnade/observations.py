@@ -432,6 +432,8 @@ def _check_arrays(o: Observations) -> None:
     for name, names, size in (("row_names", o.row_names, m), ("column_names", o.column_names, n)):
         if names is not None and (not isinstance(names, np.ndarray) or names.dtype != object or names.shape != (size,)):
             raise TypeError(f"{name} must be an array of {size:,} str objects; the from_... functions take any list")
+    if o.weights is not None and not ((o.weights > 0) & (o.weights < np.inf)).all():
+        raise ValueError("weights must be positive and finite: leave out entries that are not to count")
     full = as_indices("full_columns", o.full_columns, n)
     if not (o.n_observed[full] == m).all():
         raise ValueError("full_columns must be observed in every row")

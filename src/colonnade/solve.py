@@ -106,7 +106,7 @@ def solve_columns(
         _judge_zero_space(space.center, observations, status)
     elif partial.size:
         typical = float(np.median(observations.n_observed[partial])) if typical is None else typical
-        scale = _scales_of(penalty, typical / observations.shape[0]).astype(U.dtype)
+        scale = np.maximum(_scales_of(penalty, typical / observations.shape[0]), np.finfo(U.dtype).tiny).astype(U.dtype)
         V, scaled = (U, penalty) if (scale == 1).all() else (U * scale, penalty * scale.astype(np.float64) ** 2)
         _solve_partial(V, space.center, observations, scaled, partial, Z, status, n_threads, progress)
         Z *= scale

@@ -113,7 +113,7 @@ def _shown_rows(o: Observations) -> np.ndarray:
 
 
 def _of_full_columns(completion, shown) -> Trials | None:
-    """Entries of hidden full columns in the rows that are not shown; None if there are too few full columns."""
+    """Entries of hidden full columns in the rows that are not shown; None if too few full columns, or none, tell."""
     o = without_wild(completion.observations) or completion.observations
     full, partial = o.full_columns, o.partial_columns
     if full.size < _FEWEST_FULL or not partial.size:
@@ -134,7 +134,8 @@ def _of_full_columns(completion, shown) -> Trials | None:
             most = max(1, _ASKED_ENTRIES // (_FOLDS * fold.size))
             at = _evenly(asked_rows, most)
             found.append(_of_fold(completion, with_offset(space, offset), seen, A[:, fold], rows, at))
-    return Trials(*map(np.concatenate, zip(*found)))
+    trials = Trials(*map(np.concatenate, zip(*found)))
+    return trials if trials.rows.size else None
 
 
 def _of_fold(completion, space, seen: Observations, truth, rows, at) -> Trials:
