@@ -5,9 +5,9 @@ The variance of an entry that is measured anew is that of its prediction under t
     t u_i' (U_O' W U_O + Lambda)^-1 u_i + t,
 
 times factors where some rows are worse explained than others, or large values worse predicted than small ones. No
-model is quite true, so the widths are those that hold the wanted share of observed entries of partial columns that were
-left out (split conformal), each counted for its share of the entries of its column that are unseen: the coverage rests
-on their errors, not on the model. How much wider intervals are where less is known (see `contours`), which factors, and
+model is quite true, so the widths are those that hold the wanted share of known entries that were predicted as if they
+were not (split conformal; see `trials`), each counted for as many unseen ones as it stands for: the coverage rests on
+their errors, not on the model. How much wider intervals are where less is known (see `contours`), which factors, and
 whether errors go farther to one side at some values (see `by_value`), is chosen on these entries too: at no usual level
 wider than intervals of constant width, and besides as narrow as can be. Where far less is known than of any of these
 only the model can tell how much less, and half-widths grow in proportion to the deviation; in columns without an entry
