@@ -246,3 +246,22 @@ def test_means_with_very_unequal_weights(rng):
     few = np.where(np.arange(12) < 10, 1.0, np.where(np.arange(6)[:, None] < 1, np.nan, 1.0)) * M[:6, :12]
     mean, low, high = co.complete(co.Observations.from_dense(few, weights=weights[:6, :12])).column_means()
     np.testing.assert_allclose(np.stack([mean, low, high])[:, :10], np.tile(few[:, :10].mean(axis=0), (3, 1)))
+
+
+def test_the_deviation_of_a_mean_under_unequal_weights(rng):
+    """The variance of the sum of a Gaussian column given some of its entries, with the noise that each was measured."""
+    m, r, s, noise = 30, 3, 12, 0.4
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    space = co.ColumnSpace(U, np.ones(r), None, np.array([9.0, 4.0, 1.0]), np.nan)
+    weights = 10.0 ** rng.uniform(-2, 2, m)
+    rows = np.sort(rng.choice(m, s, replace=False))
+    known = np.full((m, 1), np.nan)
+    known[rows, 0] = rng.standard_normal(s)
+    o = co.Observations.from_dense(known, weights=np.where(np.isnan(known), 1.0, weights[:, None]))
+    model = _Model(space, noise)
+    _, deviation = model.means(o, model.sum_over_rows, m, unbiased=False)
+    C = (U * space.variances) @ U.T + noise * np.eye(m)
+    C[rows, rows] += noise / weights[rows] - noise
+    c = C[rows].sum(axis=1)
+    expected = C.sum() - c @ np.linalg.solve(C[np.ix_(rows, rows)], c)
+    np.testing.assert_allclose(deviation[0] * m, np.sqrt(expected), rtol=1e-9)

@@ -122,8 +122,8 @@ def test_sweeps_on_trial_end_where_all_entries_would(rng, monkeypatch):
     n_sweeps = int(automatic.choices["refine"].split()[0])
     assert n_sweeps > 1 and "over rows and columns" in automatic.choices["refine"]
     assert taught and o.values.size not in taught
-    # 3 % fewer entries cost at most half as much.
-    assert error(automatic, M, seen) == pytest.approx(error(co.complete(o, refine=n_sweeps), M, seen), rel=15e-3)
+    # 1 % of the entries is hidden, which costs at most half as much; a sweep less would cost 10 %.
+    assert error(automatic, M, seen) == pytest.approx(error(co.complete(o, refine=n_sweeps), M, seen), rel=5e-3)
 
 
 def test_the_prior_is_learned_from_many_partial_columns(rng):
