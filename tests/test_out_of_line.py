@@ -9,7 +9,7 @@ import colonnade as co
 from colonnade.blocks import complete_triples
 from colonnade.out_of_line import out_of_line
 from colonnade.refine import _single
-from colonnade.wild_entries import code_places
+from colonnade.wild_entries import Whole, rare_code
 
 from problems import hide, low_rank
 
@@ -106,20 +106,22 @@ def test_weights_and_small_columns(rng):
     table[4, b] = 5000.0
     table[np.flatnonzero(seen[:, c])[0], c] = 5000.0
     o = co.Observations.from_dense(table)
-    found = out_of_line(completion.space, o, completion.penalty, by_column=True)
+    found = out_of_line(completion.space, o, completion.penalty, None)
     assert set(o.entry_columns[found]) == {a, c} and (o.values[found] == 5000).all() and found.size == 2
     light = replace(o, weights=np.where(o.values == 5000, 1e-12, 1.0))
-    assert out_of_line(completion.space, light, completion.penalty, by_column=True).size == 0
+    assert out_of_line(completion.space, light, completion.penalty, None).size == 0
 
 
 def test_many_columns_are_looked_at_piece_by_piece(rng, monkeypatch):
     _, known, seen = noisy(rng)
     spoiled, _ = with_typos(rng, known, seen, 1e5, n_columns=10)
     completion = co.complete(spoiled)
-    expected = out_of_line(completion.space, completion.observations, completion.penalty)
+    expected = out_of_line(completion.space, completion.observations, completion.penalty, None)
     assert expected.size == 10
     monkeypatch.setattr("colonnade.out_of_line._PIECE_ENTRIES", 50)
-    np.testing.assert_array_equal(out_of_line(completion.space, completion.observations, completion.penalty), expected)
+    np.testing.assert_array_equal(
+        out_of_line(completion.space, completion.observations, completion.penalty, None), expected
+    )
 
 
 def test_a_number_that_stands_for_nothing_is_named(rng):
@@ -145,7 +147,7 @@ def test_how_far_is_out_of_line(rng, sized, dropped):
         center = 0.0 if completion.center is None else completion.center[i]
         values = o.values.copy()
         values[at] = center + sized * spread[i]
-        places.append(out_of_line(completion.space, replace(o, values=values), completion.penalty))
+        places.append(out_of_line(completion.space, replace(o, values=values), completion.penalty, None))
         if dropped:
             assert places[-1].tolist() == [at]
     assert dropped or not any(place.size for place in places)
@@ -162,7 +164,7 @@ def test_an_entry_that_harms_no_other_stays(rng):
     o, space = co.Observations.from_dense(known), completion.space
     U = space.basis.copy()
     U[7] = 0.0
-    assert out_of_line(replace(space, basis=U), o, completion.penalty).size == 0
+    assert out_of_line(replace(space, basis=U), o, completion.penalty, None).size == 0
 
 
 def test_unbiased_means_count_what_is_out_of_line(rng):
@@ -211,7 +213,7 @@ def test_numbers_that_are_no_codes(rng):
     percent = known / 20
     percent[:, np.flatnonzero(seen.all(axis=0))[0]] = rng.choice([0.0, 100.0], 60)
     for table in (powers, marks, percent):
-        assert code_places(co.Observations.from_dense(np.where(seen, table, np.nan))).size == 0
+        assert rare_code(Whole(co.Observations.from_dense(np.where(seen, table, np.nan)))) is None
 
 
 def test_many_typos_do_not_hide_each_other(rng):

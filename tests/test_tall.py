@@ -13,6 +13,7 @@ from colonnade.blocks import complete_triples
 from colonnade.checkpoints import publish_array
 from colonnade.disk_columns import FullColumns, RowFile
 from colonnade.learn import Lesson
+from colonnade.wild_entries import Screening
 
 from problems import orthonormality
 
@@ -53,7 +54,7 @@ def test_the_answer_of_the_ordinary_path(rng, tmp_path, monkeypatch, with_prior,
     space = co.ColumnSpace(U, np.ones(r), center, np.logspace(0, -2, r), np.nan, rng.standard_normal(m))
     lesson = Lesson(space, 1e-4 if with_prior else 0.0, {})
     which = on_disk(tmp_path, U, M)
-    parts = tall.solve_by_row_blocks(tmp_path, which, lesson, 1024 * 16 * 8 * r)
+    parts = tall.solve_by_row_blocks(tmp_path, which, lesson, 1024 * 16 * 8 * r, [Screening()] * len(which))
     Z, status = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     o = co.Observations.from_dense(M)
     expected, expected_status = co.solve_columns(space, o, penalty=lesson.penalty)
@@ -74,8 +75,8 @@ def test_blocks_of_rows_and_of_columns_change_no_byte(rng, tmp_path):
     lesson = Lesson(co.ColumnSpace(U, np.ones(r), None, np.ones(r), np.nan), 1e-3, {})
     which = on_disk(tmp_path, U, M)
     for memory in (1, 1e9):
-        together = tall.solve_by_row_blocks(tmp_path, which, lesson, memory)
-        alone = [tall.solve_by_row_blocks(tmp_path, [k], lesson, 1e9)[0] for k in which]
+        together = tall.solve_by_row_blocks(tmp_path, which, lesson, memory, [Screening()] * len(which))
+        alone = [tall.solve_by_row_blocks(tmp_path, [k], lesson, 1e9, [Screening()])[0] for k in which]
         assert [part[0].tobytes() for part in together] == [part[0].tobytes() for part in alone]
 
 

@@ -19,6 +19,7 @@ from .learn import learn, with_mean
 from .observations import Observations, place_of
 from .solve import solve_columns
 from .sources import real_dtype
+from .wild_entries import without_wild
 
 _BLOCK_CELLS = 100_000  # how much is filled at a time: what stays in a processor's own memory,
 _BLOCK_SAMPLES = 64  # and samples that may share one factorisation
@@ -99,7 +100,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return completion
         # Nothing is to be filled now, so `complete` did not look for a space; new samples may need one.
         with few_blas_threads(observations.values.size):
-            lesson = with_mean(learn(observations, **settings), observations)
+            tame = without_wild(observations) or observations
+            lesson = with_mean(learn(observations, tame=tame, **settings), tame)
         coefficients, _ = solve_columns(lesson.space, observations, penalty=lesson.penalty)
         return replace(
             completion,

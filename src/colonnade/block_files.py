@@ -1,8 +1,9 @@
 """A completion in blocks of columns: entries and coefficients of each block in files of their own.
 
 Block k of a folder has the arrays ``blocks/k.indptr.npy``, ``.rows.npy``, ``.values.npy`` (its observed entries, a
-column after the other) and ``.coefficients.npy``, ``.status.npy`` (its solution). A record beside them, written last,
-says that they are finished, and has their checksums.
+column after the other) and ``.coefficients.npy``, ``.status.npy`` and ``.unused.npy`` (its solution, and where in the
+values entries stand that have no part in it). A record beside them, written last, says that they are finished, and has
+their checksums.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from .checkpoints import publish_array, publish_json, read_array, read_json
 from .observations import Observations
 
-ENTRIES, SOLUTION = ("indptr", "rows", "values"), ("coefficients", "status")
+ENTRIES, SOLUTION = ("indptr", "rows", "values"), ("coefficients", "status", "unused")
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,17 @@ def write_entries(folder: Path, k: int, block: Block, m: int) -> None:
         "empty": int((counts == 0).sum()),
         "full": int((counts == m).sum()),
         "usable": int(((counts >= 2) & (counts < m)).sum()),
+        "reach": [float(block.values.min(initial=0)), float(block.values.max(initial=0))],
     }
     _write(folder, k, "entries", record, {name: getattr(block, name) for name in ENTRIES})
 
 
-def write_solution(folder: Path, k: int, coefficients: np.ndarray, status: np.ndarray) -> None:
-    """Write the solution of block k, arrays of shape (columns, r) and (columns,), and their record."""
-    _write(folder, k, "solution", {}, {"coefficients": coefficients, "status": status})
+def write_solution(folder: Path, k: int, coefficients: np.ndarray, status: np.ndarray, unused: np.ndarray) -> None:
+    """Write the solution of block k and its record.
+
+    Arrays of shape (columns, r) and (columns,), and where in its values entries stand that have no part in it.
+    """
+    _write(folder, k, "solution", {}, {"coefficients": coefficients, "status": status, "unused": unused})
 
 
 def _write(folder: Path, k: int, kind: str, record: dict, arrays: dict) -> None:

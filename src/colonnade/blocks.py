@@ -33,7 +33,7 @@ from .block_files import (
     write_entries,
     write_solution,
 )
-from .block_learning import learn_from_blocks, lesson_on_disk, read_lesson, write_lesson
+from .block_learning import learn_from_blocks, lesson_on_disk, read_lesson, read_screening, write_lesson
 from .checkpoints import (
     fingerprint,
     partial_folder,
@@ -44,18 +44,22 @@ from .checkpoints import (
     working_folder,
 )
 from .column_space import ColumnSpace
-from .completion import Completion, checked_bounds, every_column_is_full
+from .completion import Completion, checked_bounds, data_in_words, every_column_is_full
 from .cutting import Checker, cut
+from .disk_columns import Blocks
 from .files._kinds import memory_size
 from .files._read import checked_fields, paths_of
 from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, sorted_batches
 from .labels import Names, TripleFiles, numbered, recounted
+from .learn import Lesson
 from .nothing_full import no_full_column
 from .observations import Observations, index_dtype
-from .out_of_line import solve_in_line
+from .out_of_line import unused_entries
+from .solve import solve_columns
 from .storage import is_result
 from .stored import manifest_of, write_manifest
 from .tall import exceeds_memory, groups_of_blocks, solve_by_row_blocks
+from .wild_entries import Screening, in_partial_columns, screened
 
 _MEMORY_SHARE = 0.6  # of the machine, unless told
 _LEAST_MEMORY, _OWN_MEMORY = 600_000_000, 250_000_000
@@ -210,8 +214,29 @@ def solve_block(
     coefficients : array of shape (columns, r)
     status : int8 array of shape (columns,)
     """
-    coefficients, status = solve_in_line(space, entries, penalty=penalty, typical=typical, n_threads=n_threads)
+    coefficients, status = solve_columns(space, entries, penalty=penalty, typical=typical, n_threads=n_threads)
     return np.ascontiguousarray(coefficients.T), status
+
+
+def solve_used(
+    lesson: Lesson, screening: Screening, first: int, entries: Observations, *, typical: float, n_threads=None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients and status of a block of columns, and where in its values entries stand that are not used.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    screening : Screening
+        Of all columns.
+    first : int
+        The number of the first column of the block.
+    entries, typical, n_threads
+        As of `solve_block`.
+    """
+    here = screening.of(np.arange(first, first + entries.shape[1]))
+    unused = unused_entries(lesson.space, entries, lesson.penalty, here)
+    likely = entries.without(in_partial_columns(entries, unused))
+    return *solve_block(lesson.space, lesson.penalty, likely, typical=typical, n_threads=n_threads), unused
 
 
 def checked_memory(limit) -> int:
@@ -260,6 +285,7 @@ def _work(run: Run, folder: Path, identity: dict) -> None:
         facts = _learned(run, folder, triples, entries)
         run.solve(run, folder, triples.shape[0], entries, facts)
         names = names.rows, names.columns
+        facts = _with_words(facts, Blocks(folder, entries, triples.shape[0]), names, run.bounds)
         write_manifest(folder, triples.shape, triples.dtype, names, facts, run.bounds, identity)
     for left in (folder / "sorting", folder / "discarded"):
         shutil.rmtree(left, ignore_errors=True)
@@ -267,6 +293,13 @@ def _work(run: Run, folder: Path, identity: dict) -> None:
         (folder / left).unlink(missing_ok=True)
     remove_records(folder)
     remove_unfinished(folder)
+
+
+def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:
+    """The record of the lesson with what is to be said of the data."""
+    noise = float(facts["noise_variance"])
+    words = data_in_words(whole, read_screening(facts), whole.unused(), names, noise, bounds)
+    return {**facts, "choices": {**facts["choices"], **words}}
 
 
 def _refuse_changed(run: Run, identity: dict) -> None:
@@ -356,10 +389,11 @@ def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> Non
     rank = run.settings["rank"]
     if not is_auto(rank):
         as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
+    screening = screened(Blocks(folder, entries, m))
     if d == n and is_auto(rank):
-        write_lesson(folder, every_column_is_full(m, triples.dtype))
+        write_lesson(folder, every_column_is_full(m, triples.dtype), screening)
     else:
-        learn_from_blocks(folder, entries, m, run.memory - _OWN_MEMORY, run.settings)
+        learn_from_blocks(folder, entries, m, run.memory - _OWN_MEMORY, run.settings, screening)
 
 
 def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
@@ -367,7 +401,7 @@ def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict)
     todo = missing(folder, "solution", len(entries))
     if exceeds_memory(facts["shape"], run.memory):
         for group in groups_of_blocks(entries, todo, facts["shape"][1], run.memory):
-            solve_together(folder, group, facts, run.memory)
+            solve_together(folder, group, entries, facts, run.memory)
             run.progress("solving", entries[group[-1]]["stop"], entries[-1]["stop"])
         return
 
@@ -375,17 +409,19 @@ def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict)
         for k in todo:
             yield k, read_block(folder, k, entries[k])
 
-    lesson = read_lesson(folder, facts, verify=False)
+    lesson, screening = read_lesson(folder, facts, verify=False), read_screening(facts)
     typical = typical_entries(folder, entries, m) if todo else 0.0
     with closing(ahead(read(), depth=1)) as blocks, InBackground() as writers:
         for k, block in blocks:
-            coefficients, status = solve_block(lesson.space, lesson.penalty, block.observations(m), typical=typical)
-            writers.call(write_solution, folder, k, coefficients, status)
+            solution = solve_used(lesson, screening, block.first, block.observations(m), typical=typical)
+            writers.call(write_solution, folder, k, *solution)
             run.progress("solving", block.stop, entries[-1]["stop"])
 
 
-def solve_together(folder: Path, group: list[int], facts: dict, memory: float) -> None:
+def solve_together(folder: Path, group: list[int], entries: list[dict], facts: dict, memory: float) -> None:
     """Write the solutions of some blocks where the basis does not fit into memory: it is read by blocks of rows."""
     lesson = read_lesson(folder, facts, mapped=True, verify=False)
-    for k, (coefficients, status) in zip(group, solve_by_row_blocks(folder, group, lesson, memory)):
-        write_solution(folder, k, coefficients, status)
+    whole = read_screening(facts)
+    screenings = [whole.of(np.arange(entries[k]["first"], entries[k]["stop"])) for k in group]
+    for k, solution in zip(group, solve_by_row_blocks(folder, group, lesson, memory, screenings)):
+        write_solution(folder, k, *solution)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ._arguments import named
-from .column_space import fit_column_space, with_offset
+from ._threads import one_blas_thread
+from .column_space import ColumnSpace, fit_column_space, with_offset
 from .leaving_out import leave_one_out
 from .posterior import fitted_variances
 from .solve import Status, solve_columns
-from .trials import ErrorScales, noise_of
-from .wild_entries import without_wild
+from .trials import noise_of
 
 _BLOCK_CELLS = 4_000_000
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
@@ -41,14 +42,15 @@ _VERDICTS = {
 }
 
 
-def certify(completion, scales: ErrorScales | None = None) -> np.recarray:
+def certify(completion) -> np.recarray:
     """A row for every column of a completion.
+
+    What is usual is told by all columns: those of a completion in blocks are measured block by block, and judged
+    together.
 
     Parameters
     ----------
     completion : Completion
-    scales : ErrorScales, optional
-        How large errors are, if it is known from columns of which these are a part.
 
     Returns
     -------
@@ -71,13 +73,40 @@ def certify(completion, scales: ErrorScales | None = None) -> np.recarray:
             times that of most columns; "off the column space" where it is far above the noise or that of most columns:
             the full columns do not explain the column; or what the status says
     """
-    table, sizes, spreads = _measured(completion)
-    scales = completion._error_scales if scales is None else scales
+    space = _space_before(completion)
+    typical = 0.0 if space is None else _typical_used(completion)
+    tables, *figures = zip(*(_figures(part, space, typical) for part in completion._parts()))
+    table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, figures))
+    table.column = np.arange(table.size)
+    scales = completion._error_scales
     table.uncertainty *= scales.typical if completion.noise_variance else 1.0
     noise = noise_of(completion, scales.of_left_out)
-    table.verdict = _verdicts(completion, table, _residuals_before(completion), sizes, spreads, noise)
+    table.verdict = _verdicts(completion, table, figures, noise)
     table.more_entries = _more_entries(completion, table, noise)
     return table
+
+
+class _Figures(NamedTuple):
+    """More about every column, shape (n,) each.
+
+    Attributes
+    ----------
+    before : residuals beside what the full columns alone have taught; NaN if no refinement moved the rows
+    sizes, spreads : root mean square of the entries, and how far they spread
+    rounding : residuals up to here may be rounding
+    """
+
+    before: np.ndarray
+    sizes: np.ndarray
+    spreads: np.ndarray
+    rounding: np.ndarray
+
+
+def _figures(part, space_before, typical: float) -> tuple:
+    """The table of some columns without verdicts, and their figures."""
+    table, sizes, spreads = _measured(part)
+    before = _residuals_before(part, space_before, typical)
+    return table, before, sizes, spreads, _rounding(part, sizes)
 
 
 def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
@@ -108,18 +137,31 @@ def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
     return table, sizes, spreads
 
 
-def _residuals_before(completion) -> np.ndarray:
-    """Residuals beside what the full columns alone have taught, shape (n,); NaN if no refinement moved the rows.
+def _space_before(completion) -> ColumnSpace | None:
+    """What the full columns alone have taught, if a refinement moved the rows; else None.
 
     One that does makes the basis fit the very entries that would tell that a column is off.
     """
     if not completion.moved_rows:
-        return np.full(completion.shape[1], np.nan)
-    taught = without_wild(completion.observations) or completion.observations
+        return None
+    taught = completion._taught_full()
     rank = min(completion.rank, taught.shape[0], taught.full_columns.size)
-    space = with_offset(fit_column_space(taught, rank=rank, center=completion.center is not None), _OFFSET)
+    with one_blas_thread():  # whose own threads would change the last digits
+        return with_offset(fit_column_space(taught, rank=rank, center=completion.center is not None), _OFFSET)
+
+
+def _typical_used(completion) -> float:
+    """The median number of entries that have a part in filling a partial column."""
+    partial = np.flatnonzero(completion.status != Status.FULL)
+    return float(np.median(completion._n_used(partial))) if partial.size else 0.0
+
+
+def _residuals_before(completion, space: ColumnSpace | None, typical: float) -> np.ndarray:
+    """Residuals beside this space, shape (n,); NaN if there is none."""
+    if space is None:
+        return np.full(completion.shape[1], np.nan)
     first = replace(completion, space=space, moved_rows=False)
-    coefficients, status = solve_columns(space, completion.used, penalty=first.penalty)
+    coefficients, status = solve_columns(space, completion.used, penalty=first.penalty, typical=typical)
     found, *_ = _measured(replace(first, coefficients=coefficients, status=status))
     return found.residual
 
@@ -198,12 +240,13 @@ def _spectrum(U, share, m):
         return low, np.sqrt(high / low)
 
 
-def _verdicts(completion, table, before, sizes, spreads, noise: float) -> np.ndarray:
-    """`before` are residuals beside the full columns alone; they count where these leave much of a column."""
+def _verdicts(completion, table, figures: _Figures, noise: float) -> np.ndarray:
+    """Residuals beside the full columns alone count where these leave much of a column."""
+    before, sizes, spreads, rounding = figures
     words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
     verdict = words[completion.status]
     solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
-    rounding, residual = _rounding(completion, sizes), table.residual
+    residual = table.residual
     with np.errstate(invalid="ignore"):
         unlike = (before > _UNLIKE * sizes) | _are_unusual(before, sizes, solved & (before > rounding), OFF)
         residual = np.where(unlike & (before > residual), before, residual)
@@ -244,7 +287,18 @@ def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
 
 def _left_out(completion, asked) -> np.ndarray:
     """Root mean square of the errors of entries of each column asked that are left out in turn, shape (n,); else 0."""
-    result, columns = np.zeros(asked.size), np.flatnonzero(asked & completion.by_columns)
+    parts, start = [np.zeros(0)], 0
+    for part in completion._parts() if asked.any() and completion.by_columns else ():
+        here = asked[start : start + part.shape[1]]
+        parts.append(_left_out_here(part, here))
+        start += here.size
+    return np.concatenate(parts) if start else np.zeros(asked.size)
+
+
+def _left_out_here(completion, asked) -> np.ndarray:
+    result, columns = np.zeros(asked.size), np.flatnonzero(asked)
+    if columns.size == 0:
+        return result
     o = completion.used.take(columns)
     errors = leave_one_out(completion.space, o, [completion.noise_variance])[0][:, 0]
     column, known = o.entry_columns, np.isfinite(errors)
@@ -306,7 +360,7 @@ def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | N
 
 def verdicts_in_words(completion, table) -> list[str]:
     """The verdicts of `certify` with how many columns have each, which ones, and what would help: a line each."""
-    names = completion.observations.column_names
+    names = completion.column_names
     lines = []
     for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
         here = table[table.verdict == verdict]

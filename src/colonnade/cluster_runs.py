@@ -53,13 +53,15 @@ class Gathered:
         parts = [parts[k] for k in sorted(parts)]
         self.observations = _joined(array.shape, parts, first, names)
 
-    def solve(self, space, observations, *, penalty, progress=None):
-        """As `solve_columns`, of the observations that were gathered."""
+    def solve(self, space, observations, unused, *, penalty, progress=None):
+        """Of the observations that were gathered, without those at some places; as `completed_by` calls it."""
         client = self._work.client
         common = on_cluster(client, space), penalty, typical_entries_of(observations)
+        starts = observations.indptr[self._edges]
 
         def submit(keys):
-            return [client.submit(solve_part, *common, self._blocks[k], pure=False) for k in keys]
+            places = {k: unused[(unused >= starts[k]) & (unused < starts[k + 1])] - starts[k] for k in keys}
+            return [client.submit(solve_part, *common, self._blocks[k], places[k], pure=False) for k in keys]
 
         return _solved(self._work, _named(self._edges), submit, self._report)
 
@@ -77,15 +79,15 @@ def _joined(shape, parts: list[Observations], first: list[int], names: dict) -> 
     )
 
 
-def solve_parts(work: Work, report: Callable, space, observations, *, penalty, progress=None):
-    """As `solve_columns`; the observations travel with the tasks."""
-    o, client = observations, work.client
+def solve_parts(work: Work, report: Callable, space, observations, unused, *, penalty, progress=None):
+    """The same; the observations travel with the tasks."""
+    o, client, none = observations.without(unused), work.client, np.zeros(0, np.int64)
     edges = _parts(o)
-    common = on_cluster(client, space), penalty, typical_entries_of(o)
+    common = on_cluster(client, space), penalty, typical_entries_of(observations)
 
     def submit(keys):
         parts = (_columns(o, edges[k], edges[k + 1]) for k in keys)
-        return [client.submit(solve_part, *common, part, pure=False) for part in parts]
+        return [client.submit(solve_part, *common, part, none, pure=False) for part in parts]
 
     return _solved(work, _named(edges), submit, report)
 
@@ -145,7 +147,7 @@ def solve_blocks(work: Work, run: Run, folder: Path, m: int, entries: list[dict]
     todo, place = missing(folder, "solution", len(entries)), str(folder)
     if exceeds_memory(facts["shape"], run.memory):
         groups = list(groups_of_blocks(entries, todo, facts["shape"][1], run.memory))
-        tasks = [(solve_stored_together, place, group, facts, run.memory) for group in groups]
+        tasks = [(solve_stored_together, place, group, entries, facts, run.memory) for group in groups]
     else:
         typical = typical_entries(folder, entries, m) if todo else 0.0
         groups = [[k] for k in todo]

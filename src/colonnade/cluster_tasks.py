@@ -14,8 +14,8 @@ import numpy as np
 
 from ._threads import one_blas_thread
 from .block_files import Block, read_block, write_entries, write_solution
-from .block_learning import read_lesson
-from .blocks import solve_block, solve_together
+from .block_learning import read_lesson, read_screening
+from .blocks import solve_block, solve_together, solve_used
 from .column_space import ColumnSpace
 from .learn import Lesson
 from .observations import Observations, place_of
@@ -46,27 +46,27 @@ def store_chunk(chunk, folder: str, k: int, first: int) -> None:
 
 
 def solve_part(
-    space: ColumnSpace, penalty: np.ndarray, typical: float, part: Observations
+    space: ColumnSpace, penalty: np.ndarray, typical: float, part: Observations, unused: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients, shape (columns, r), and status of some columns."""
+    """Coefficients, shape (columns, r), and status of some columns without the entries at some places in `values`."""
     with one_blas_thread():
-        return solve_block(_writable(space), penalty, _writable(part), typical=typical, n_threads=1)
+        return solve_block(_writable(space), penalty, _writable(part).without(unused), typical=typical, n_threads=1)
 
 
 def solve_stored(folder: str, k: int, record: dict, facts: dict, typical: float, m: int) -> None:
     """Read block k, solve it and write the solution."""
-    lesson = _lesson(folder, dumps(facts))
+    lesson, screening = _lesson(folder, dumps(facts)), read_screening(facts)
     block = read_block(Path(folder), k, record)
     with one_blas_thread():
-        solution = solve_block(lesson.space, lesson.penalty, block.observations(m), typical=typical, n_threads=1)
+        solution = solve_used(lesson, screening, block.first, block.observations(m), typical=typical, n_threads=1)
     write_solution(Path(folder), k, *solution)
 
 
-def solve_stored_together(folder: str, group: list[int], facts: dict, memory: float) -> None:
+def solve_stored_together(folder: str, group: list[int], entries: list[dict], facts: dict, memory: float) -> None:
     """Solve some blocks with a basis that is read by blocks of rows; tasks of one worker share the memory."""
     from distributed import get_worker
 
-    solve_together(Path(folder), group, facts, memory / get_worker().state.nthreads)
+    solve_together(Path(folder), group, entries, facts, memory / get_worker().state.nthreads)
 
 
 @lru_cache(maxsize=1)  # a worker reads the basis once

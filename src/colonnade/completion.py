@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,7 @@ from .learn import Lesson, penalty_of
 from .means import mean_errors, means_and_ends
 from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
-from .out_of_line import out_of_line, typical_entries_of
+from .out_of_line import moved_places, typical_entries_of, unused_entries
 from .posterior import deviations
 from .provenance import run_facts
 from .refine import learn_and_refine
@@ -24,7 +25,7 @@ from .sampling import observe
 from .solve import Status, solve_columns
 from .sources import as_source
 from .trials import ErrorScales, Trials, error_scales, noise_of, trials
-from .wild_entries import wild_words
+from .wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
 
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
@@ -59,6 +60,9 @@ class Completion:
         With which settings and versions it was computed, if that is known; what JSON can hold.
     moved_rows : bool
         Whether a refinement has moved the rows of the basis, so that it is no longer what the full columns alone teach.
+    unused : int64 array or None
+        Where in ``observations.values`` entries stand that have no part in the answer, rising: outliers of partial
+        columns, and of full ones from which nothing was learned. None means that there are none.
     """
 
     observations: Observations
@@ -72,6 +76,7 @@ class Completion:
     optimism: float = 1.0
     run: dict = field(default_factory=dict)
     moved_rows: bool = False
+    unused: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,7 +120,13 @@ class Completion:
     @cached_property
     def used(self) -> Observations:
         """Those that have a part in filling columns: under a prior all but what is out of line; see `out_of_line`."""
-        return self.observations.without(out_of_line(self.space, self.observations, self.penalty))
+        o = self.observations
+        return o if self.unused is None else o.without(in_partial_columns(o, self.unused))
+
+    @cached_property
+    def taught(self) -> Observations:
+        """Those from which something was learned; a full column with an entry that is not used counts as partial."""
+        return self.observations if self.unused is None else self.observations.without(self.unused)
 
     @property
     def noise_std(self) -> float:
@@ -264,6 +275,26 @@ class Completion:
 
         return certify(self)
 
+    def _parts(self) -> Iterator[Completion]:
+        """Completions of neighbouring columns that together are this one."""
+        yield self
+
+    def _taught_full(self) -> Observations:
+        """Observations whose full columns are those that taught."""
+        return self.taught
+
+    def _only(self, columns) -> Completion:
+        """The completion of some partial columns alone, with the same choices."""
+        o = self.observations
+        unused = None if self.unused is None else moved_places(o, columns, self.unused)
+        return replace(
+            self,
+            observations=o.take(columns),
+            coefficients=self.coefficients[:, columns],
+            status=self.status[columns],
+            unused=unused,
+        )
+
     def summary(self) -> str:
         """What was seen and filled, the choices that were made, and how far to trust the columns, in words."""
         from .summary import in_words, summarise
@@ -410,7 +441,7 @@ def complete(
 
 
 def completed_by(solve, observations, bounds, random_state, progress, *, rank, center, shrinkage, refine) -> Completion:
-    """`complete`, with another way to solve the columns than `solve_in_line` unless None, called like it."""
+    """`complete`, with another way to solve the columns than `_solve_here` unless None, called like it."""
     asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     m, n = observations.shape
     d = observations.full_columns.size
@@ -426,41 +457,68 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     bounds = checked_bounds(bounds)
     progress = as_progress(progress)
     rng = None if random_state is None else as_generator(random_state)
+    whole = Whole(observations)
+    screening = screened(whole)
     if d == n and is_auto(rank):
         lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
     else:
         with few_blas_threads(observations.values.size):
             lesson, optimism = learn_and_refine(
-                observations, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
+                observations, screening, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
             )
     space, noise = lesson.space, lesson.noise_variance
-    unused = out_of_line(space, observations, lesson.penalty)
-    if solve is None:  # what `solve_in_line` does, with what is known already
-        likely, typical = observations.without(unused), typical_entries_of(observations)
-        solution = solve_columns(space, likely, penalty=lesson.penalty, typical=typical, progress=progress)
-    else:
-        solution = solve(space, observations, penalty=lesson.penalty, progress=progress)
+    unused = unused_entries(space, observations, lesson.penalty, screening)
+    in_partial = in_partial_columns(observations, unused)
+    solution = (solve or _solve_here)(space, observations, in_partial, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
+    names = observations.row_names, observations.column_names
+    choices = lesson.choices | data_in_words(whole, screening, found_at(observations, in_partial), names, noise, bounds)
+    more = True, optimism, run, lesson.moved_rows, unused
+    return Completion(observations, space, *solution, noise, bounds, choices, *more)
+
+
+def _solve_here(space, observations, unused, *, penalty, progress):
+    """Coefficients and status of all columns without the entries of partial ones at these places."""
+    likely, typical = observations.without(unused), typical_entries_of(observations)
+    return solve_columns(space, likely, penalty=penalty, typical=typical, progress=progress)
+
+
+def data_in_words(whole, screening, unused: Found, names, noise: float, bounds) -> dict:
+    """What `choices` says of the data: outliers, and entries where no prediction may be; nothing if there are none.
+
+    Parameters
+    ----------
+    whole : Whole or Blocks
+    screening : Screening
+    unused : Found
+        Entries of partial columns that had no part in the answer.
+    names : (array or None, array or None)
+        Of rows and of columns.
+    noise : float
+        The noise variance; 0 if every entry counts.
+    bounds : (float, float) or None
+    """
     said = {
-        "wild": wild_words(observations, unused, taught=noise == 0),
-        "bounds": _bounds_words(bounds, observations),
+        "wild": wild_words(whole, screening, unused, names, taught=noise == 0),
+        "bounds": _bounds_words(whole, names, bounds),
     }
-    choices = {**lesson.choices, **{about: words for about, words in said.items() if words}}
-    return Completion(observations, space, *solution, noise, bounds, choices, True, optimism, run, lesson.moved_rows)
+    return {about: words for about, words in said.items() if words}
 
 
-def _bounds_words(bounds, o: Observations) -> str | None:
+def _bounds_words(whole, names, bounds) -> str | None:
     """What to say of entries that were observed where no prediction may be."""
     low, high = np.float64((-np.inf, np.inf) if bounds is None else bounds)  # not in the type of the values
-    outside = np.flatnonzero((o.values < low) | (o.values > high))
-    if outside.size == 0:
+    if whole.reach[0] >= low and whole.reach[1] <= high:
         return None
-    one = outside.size == 1
-    entries = "1 observed entry lies" if one else f"{outside.size:,} observed entries lie"
-    place = place_of(o.rows[outside[0]], o.columns_of(outside[0]), (o.row_names, o.column_names))
+    outside = [found_at(o, np.flatnonzero((o.values < low) | (o.values > high)), first) for first, o in whole]
+    found = Found(*map(np.concatenate, zip(*outside)))
+    if found.rows.size == 0:
+        return None
+    one = found.rows.size == 1
+    entries = "1 observed entry lies" if one else f"{found.rows.size:,} observed entries lie"
     return (
         f"{entries} outside of {low:.9g} to {high:.9g}, within which predictions are kept,"
-        f" {'' if one else 'the first '}at {place}: {o.values[outside[0]]:.9g}"
+        f" {'' if one else 'the first '}at {place_of(found.rows[0], found.columns[0], names)}: {found.values[0]:.9g}"
     )
 
 

@@ -3,13 +3,51 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 
 import numpy as np
 
-from .block_files import array_path
+from .block_files import ENTRIES, Block, array_path
 from .checkpoints import npy_header, read_array
 from .observations import Observations, index_dtype, pointers_of
+from .wild_entries import NOTHING, Found, found_at, in_partial_columns
+
+
+class Blocks:
+    """All columns, block by block from the disk; what `wild_entries.Whole` is in memory."""
+
+    def __init__(self, folder: Path, entries: list[dict], m: int):
+        self._folder, self._entries, self._m = folder, entries, m
+        self.size = sum(record["entries"] for record in entries)
+        reach = [record["reach"] for record in entries]
+        self.reach = min(low for low, _ in reach), max(high for _, high in reach)
+
+    def _array(self, k: int, name: str) -> np.ndarray:
+        return np.asarray(read_array(array_path(self._folder, k, name), mapped=True))
+
+    def __iter__(self) -> Iterator[tuple[int, Observations]]:
+        return map(self._block, range(len(self._entries)))
+
+    def _block(self, k: int) -> tuple[int, Observations]:
+        first, stop = self._entries[k]["first"], self._entries[k]["stop"]
+        return first, Block(first, stop, *(self._array(k, name) for name in ENTRIES)).observations(self._m)
+
+    def sample(self, step: int) -> np.ndarray:
+        """Every step-th value."""
+        starts = pointers_of([record["entries"] for record in self._entries])
+        return np.concatenate([self._array(k, "values")[-start % step :: step] for k, start in enumerate(starts[:-1])])
+
+    def unused(self) -> Found:
+        """The entries of partial columns that have no part in the solution, column by column."""
+        parts = [NOTHING]
+        for k in range(len(self._entries)):
+            places = self._array(k, "unused")
+            if places.size:
+                first, o = self._block(k)
+                parts.append(found_at(o, in_partial_columns(o, places), first))
+        return Found(*map(np.concatenate, zip(*parts)))
 
 
 class FullColumns:
@@ -41,6 +79,14 @@ class FullColumns:
                 self.dtype = values.dtype
         self.shape, self.numbers = (m, len(self._places)), np.concatenate(numbers)
 
+    def without(self, columns) -> FullColumns:
+        """All but those with these numbers in the whole matrix."""
+        left = np.flatnonzero(~np.isin(self.numbers, columns))
+        result = copy(self)
+        result._places, result.numbers = [self._places[k] for k in left], self.numbers[left]
+        result.shape = self.shape[0], left.size
+        return result
+
     def read_rows(self, lo: int, hi: int) -> np.ndarray:
         """Rows lo..hi, shape (hi - lo, d)."""
         return np.column_stack([self._read(place, lo, hi) for place in self._places])
@@ -62,18 +108,22 @@ class FullColumns:
 
 
 def some_partial_columns(folder: Path, entries: list[dict], m: int, most: int) -> tuple[Observations, np.ndarray]:
-    """Evenly chosen columns with two entries or more that are not full, and their numbers in the whole matrix."""
-    chosen, begun, parts, dtype = evenly(sum(record["usable"] for record in entries), most), 0, [], np.float64
+    """Columns that are not full, and their numbers in the whole matrix.
+
+    All if they are few, else evenly chosen ones with two entries or more.
+    """
+    least, sizes = partial_choice(entries, most)
+    chosen, begun, parts, dtype = evenly(sum(sizes), most), 0, [], np.float64
     numbers = [np.zeros(0, np.int64)]
-    for k, record in enumerate(entries):
-        here = chosen[(chosen >= begun) & (chosen < begun + record["usable"])] - begun
-        begun += record["usable"]
+    for k, size in enumerate(sizes):
+        here = chosen[(chosen >= begun) & (chosen < begun + size)] - begun
+        begun += size
         if here.size:
             indptr = read_array(array_path(folder, k, "indptr"))
             rows, values = (read_array(array_path(folder, k, name), mapped=True) for name in ("rows", "values"))
             counts, dtype = np.diff(indptr), values.dtype
-            columns = np.flatnonzero((counts >= 2) & (counts < m))[here]
-            numbers.append(columns + record["first"])
+            columns = np.flatnonzero((counts >= least) & (counts < m))[here]
+            numbers.append(columns + entries[k]["first"])
             for j in columns:
                 at = slice(indptr[j], indptr[j + 1])
                 parts.append((np.array(rows[at]), np.array(values[at])))
@@ -81,6 +131,12 @@ def some_partial_columns(folder: Path, entries: list[dict], m: int, most: int) -
     rows, values = (np.concatenate([none[i], *(part[i] for part in parts)]) for i in (0, 1))
     pointers = pointers_of([part[0].size for part in parts])
     return Observations((m, len(parts)), pointers, rows, values, None, np.zeros(0, np.int64)), np.concatenate(numbers)
+
+
+def partial_choice(entries: list[dict], most: int) -> tuple[int, list[int]]:
+    """The least number of entries of partial columns to choose from, and how many of them each block has."""
+    sizes = [record["stop"] - record["first"] - record["full"] for record in entries]
+    return (0, sizes) if sum(sizes) <= most else (2, [record["usable"] for record in entries])
 
 
 def evenly(count: int, most: int) -> np.ndarray:

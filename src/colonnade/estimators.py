@@ -79,9 +79,7 @@ class CompleteRowsImputer(Imputer):
         """Write every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
         observations = _rows_as_columns(samples.shape, at, known)
         space = _in_precision(self._space, samples.dtype)
-        coefficients, status = solve_in_line(
-            space, observations, penalty=self._penalty, n_threads=n_threads, by_column=True
-        )
+        coefficients, status, _ = solve_in_line(space, observations, penalty=self._penalty, n_threads=n_threads)
         np.matmul(coefficients.T, space.basis.T, out=predicted)
         if space.center is not None:
             predicted += space.center

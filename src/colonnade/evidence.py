@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from .column_space import fit_column_space
 from .intervals import calibrate
 from .trials import able_columns, left_out, trials, unseen_shares
-from .wild_entries import without_wild
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
@@ -90,22 +89,12 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
     errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
-    calibration = calibrate(trials(_part(completion, learned)), completion.shape[0], is_noise_known=True)
+    calibration = calibrate(trials(completion._only(learned)), completion.shape[0], is_noise_known=True)
     within = np.empty((errors.size, len(LEVELS)), bool)
     for k, level in enumerate(LEVELS):
         low, high = calibration.ends(rows, truth - errors, deviations[known], level)
         within[:, k] = (low <= errors * completion.optimism) & (errors * completion.optimism <= high)
     return truth, errors, within, unseen_shares(asked, asked.shape[0])[known]
-
-
-def _part(completion, columns):
-    """The completion of some columns alone."""
-    return replace(
-        completion,
-        observations=completion.observations.take(columns),
-        coefficients=completion.coefficients[:, columns],
-        status=completion.status[columns],
-    )
 
 
 def _spread(completion, columns) -> float:
@@ -123,9 +112,7 @@ def spectrum(completion) -> Spectrum:
     in_memory = not hasattr(completion, "block")
     if in_memory and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
         with np.errstate(over="ignore"):
-            o = completion.observations
-            taught = (without_wild(o) or o) if completion.noise_variance else o
-            fitted = fit_column_space(taught, center=space.center is not None)
+            fitted = fit_column_space(completion.taught, center=space.center is not None)
             everything = np.sqrt(fitted.variances)
     usual = float(np.median(partial)) if partial.size else float(m)
     noise = completion.noise_std

@@ -9,7 +9,7 @@ from .column_space import fit_column_space
 from .learn import learn
 from .nothing_full import rows_in_words, rows_to_drop
 from .observations import Observations
-from .wild_entries import wild_words, without_wild
+from .wild_entries import Whole, found_at, screened, wild_words
 
 _SHOWN_VALUES = 30  # of the spectrum
 _LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
@@ -27,7 +27,9 @@ def inspect_observations(o: Observations) -> dict:
         taught, in words; None if there is nothing to try), can_be_completed, advice (sentences)
     """
     m, n = o.shape
-    tame = without_wild(o) or o
+    whole = Whole(o)
+    screening = screened(whole)
+    tame = screening.tame(o)
     columns = _side(o.n_observed, m)
     rows = _side(np.bincount(o.rows, minlength=m), n)
     facts = {
@@ -39,10 +41,11 @@ def inspect_observations(o: Observations) -> dict:
         "complete_side": _complete_side(columns, rows),
         "fullest": [] if columns["full"] else _fullest(o),
         "spectrum": _spectrum(tame) if columns["full"] else None,
-        "trial": learn(o).choices if columns["full"] and columns["partial"] else None,
+        "trial": learn(o, tame=tame).choices if columns["full"] and columns["partial"] else None,
         "can_be_completed": bool(columns["full"]),
     }
-    wild = wild_words(o, np.zeros(0, np.int64), taught=False)
+    none = found_at(o, np.zeros(0, np.int64))
+    wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
     advice = [f"Look at this first: {wild}."] if wild else []
     return {**facts, "advice": [*advice, *_advice(o, facts)]}
 

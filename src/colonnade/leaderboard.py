@@ -20,6 +20,7 @@ from .completion import Completion
 from .means import mean_errors, means_and_ends
 from .observations import Observations, as_observations
 from .out_of_line import solve_in_line
+from .wild_entries import Whole, rare_code
 
 _FOLDS = 5  # in which the known models are taken for new ones
 _FEWEST_KNOWN = 10  # models with which that is tried
@@ -164,8 +165,9 @@ def _rows_for_the_sum(F, g, t: float, k: int) -> np.ndarray:
 
 def _completion(observations: Observations, prior: ColumnSpace, caution: float) -> Completion:
     noise = caution * prior.noise_std**2
-    coefficients, status = solve_in_line(prior, observations, penalty=noise / prior.variances)
-    return Completion(observations, prior, coefficients, status, noise)
+    code = rare_code(Whole(observations))
+    coefficients, status, unused = solve_in_line(prior, observations, penalty=noise / prior.variances, code=code)
+    return Completion(observations, prior, coefficients, status, noise, unused=unused)
 
 
 def _means(completion: Completion, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray]:

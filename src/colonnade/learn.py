@@ -76,11 +76,14 @@ class Lesson:
         return penalty_of(self.space, self.noise_variance)
 
 
-def with_mean(lesson: Lesson, observations: Observations) -> Lesson:
-    """The lesson that also knows the mean of the full columns, where a prior about zero would make it zero."""
+def with_mean(lesson: Lesson, tame: Observations) -> Lesson:
+    """The lesson that also knows the mean of the full columns, where a prior about zero would make it zero.
+
+    `tame` are the observations without those from which nothing is learned.
+    """
     if not lesson.noise_variance or lesson.space.center is not None:
         return lesson
-    return replace(lesson, space=replace(lesson.space, mean=_row_means(without_wild(observations) or observations)))
+    return replace(lesson, space=replace(lesson.space, mean=_row_means(tame)))
 
 
 def penalty_of(space: ColumnSpace, noise_variance: float) -> np.ndarray:
@@ -91,7 +94,15 @@ def penalty_of(space: ColumnSpace, noise_variance: float) -> np.ndarray:
         return np.minimum(noise_variance / space.variances, np.finfo(np.float64).max)
 
 
-def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="auto", random_state=None) -> Lesson:
+def learn(
+    observations: Observations,
+    *,
+    rank="auto",
+    center="auto",
+    shrinkage="auto",
+    random_state=None,
+    tame: Observations | None = None,
+) -> Lesson:
     """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
 
     Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
@@ -107,9 +118,13 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     shrinkage : float or "auto"
     random_state : None, int or numpy Generator
         For which of many partial columns are asked; None asks the same ones every time.
+    tame : Observations, optional
+        The same without wild entries, if these are known from a whole of which the observations are a part.
     """
+    if tame is None:
+        tame = without_wild(observations) or observations
     if not is_auto(shrinkage) and shrinkage > 0:
-        observations = without_wild(observations) or observations
+        observations = tame
     if not any(is_auto(value) for value in (rank, center, shrinkage)):
         space = fit_column_space(observations, rank=rank, center=center)
         choices = choices_in_words(space, center, shrinkage, rank)
@@ -135,8 +150,8 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
             if space.rank == 0 and observations.values.any():
                 fit = "the full columns are zero and tell nothing of the others"
             return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
-    if is_auto(shrinkage) and (tame := without_wild(observations)):
-        return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
+    if is_auto(shrinkage) and tame is not observations:
+        return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=tame)
 
     def without_judging(why: str) -> Lesson:
         space, noise = space_with(center=center is True), 0.0 if shrinkage == "auto" else shrinkage
@@ -149,7 +164,7 @@ def learn(observations: Observations, *, rank="auto", center="auto", shrinkage="
     if observations.n_observed[asked].sum() < _FEW_ENTRIES:
         pretended = _pretend(observations, rng)
         if pretended is not None:
-            lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng)
+            lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
             return _again(lesson, observations, rank)
     if asked.size == 0:
         return without_judging("nothing to judge by: too few full columns and entries")

@@ -30,7 +30,6 @@ from ._threads import one_blas_thread
 from .column_space import fit_column_space, with_offset
 from .hidden_columns import hidden_in_turn, offset_beside, some_of_the_full
 from .solve import Status
-from .wild_entries import without_wild
 
 _BLOCK_CELLS = 4_000_000
 _ROUNDING = 1e-6  # of the size of entries: less noise is lost in the formulas
@@ -221,8 +220,7 @@ def _scores_of_full(completion, noise: float, sizes, unbiased: bool) -> tuple[li
 
     Both fold by fold; None if there are too few full columns. `sizes` are numbers of entries that columns have.
     """
-    o = completion.observations
-    rows, A, weights = some_of_the_full(without_wild(o) or o, MOST_FULL)
+    rows, A, weights = some_of_the_full(completion.taught, MOST_FULL)
     m, d = A.shape
     if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
         return None

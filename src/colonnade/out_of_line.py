@@ -14,15 +14,18 @@ from .column_space import ColumnSpace
 from .leaving_out import leave_one_out
 from .observations import Observations
 from .solve import solve_columns
-from .wild_entries import code_places
+from .wild_entries import Screening, code_places
 
 _FAR = 20.0  # deviations of the prior, and times what is usual in the column
 _FORETOLD = 0.5  # of its distance, by which an entry is off at most that others of its column foretell
 _WORTHWHILE = 1.1  # times the errors of the others without it, which they have at least with it
 _PIECE_ENTRIES = 1_000_000
+_ROWS = 65_536  # of a basis, that are squared at a time
 
 
-def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_column=False) -> np.ndarray:
+def out_of_line(
+    space: ColumnSpace, observations: Observations, penalty, code: float | None, of_rows: np.ndarray | None = None
+) -> np.ndarray:
     """Where in `values` entries of partial columns stand that are out of line, rising.
 
     Parameters
@@ -31,24 +34,32 @@ def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_c
     observations : Observations
     penalty : array of shape (r,)
         Noise over the variances of the directions; without it, in plain least squares, every entry counts.
-    by_column : bool
-        Judge each column by itself, whatever other columns there are; else what stands for nothing in several is found
-        by that too, see `wild_entries.code_places`.
+    code : float or None
+        A number that stands for nothing, as all columns tell; see `wild_entries.rare_code`. Else each column is judged
+        by itself, whatever other columns there are.
+    of_rows : array of shape (m,), optional
+        What `variances_of_rows` returns of the basis, if that is known.
     """
     noise = _noise(space, penalty)
     if not 0 < noise < np.inf:
         return np.zeros(0, np.int64)
-    of_rows = (space.basis.astype(np.float64) ** 2) @ space.variances
-    codes = np.zeros(0, np.int64) if by_column else code_places(observations)
+    of_rows = variances_of_rows(space.basis, space.variances) if of_rows is None else of_rows
+    codes = code_places(observations, code)
+    codes = codes[~np.isin(observations.columns_of(codes), observations.full_columns)]
     if codes.size == 0 and _are_all_near(space.center, observations, of_rows, noise):
         return codes
-    codes = codes[~np.isin(observations.columns_of(codes), observations.full_columns)]
     left = np.ones(observations.values.size, bool)
     left[codes] = False
     o = observations.without(codes)
     places = [_out_of_line(space, o, columns, of_rows, noise) for columns in _pieces(o)]
     left[np.flatnonzero(left)[np.concatenate([np.zeros(0, np.int64), *places])]] = False
     return np.flatnonzero(~left)
+
+
+def variances_of_rows(basis, variances) -> np.ndarray:
+    """The prior's variance of an entry of each row of a basis; the same bytes whatever rows are given together."""
+    pieces = (basis[lo : lo + _ROWS].astype(np.float64) for lo in range(0, basis.shape[0], _ROWS))
+    return np.concatenate([np.zeros(0), *(np.einsum("ij,ij,j->i", U, U, variances) for U in pieces)])
 
 
 def _noise(space: ColumnSpace, penalty) -> float:
@@ -127,13 +138,34 @@ def _are_better_without(space, o: Observations, suspected, errors, of_rows, nois
     return ~(gains <= 0)  # what overflows is no better
 
 
-def solve_in_line(
-    space: ColumnSpace, observations: Observations, *, penalty, typical=None, n_threads=None, by_column=False
-) -> tuple[np.ndarray, np.ndarray]:
-    """`solve_columns` without the entries that are out of line."""
-    typical = typical_entries_of(observations) if typical is None else typical
-    likely = observations.without(out_of_line(space, observations, penalty, by_column=by_column))
-    return solve_columns(space, likely, penalty=penalty, typical=typical, n_threads=n_threads)
+def moved_places(o: Observations, columns, places) -> np.ndarray:
+    """Where the entries at some places in `values`, rising, stand in ``o.take(columns)``, if their column is taken."""
+    at = np.searchsorted(places, (o.indptr[columns], o.indptr[np.asarray(columns) + 1]))
+    starts = np.concatenate(([0], np.cumsum(o.n_observed[columns]))) - np.append(o.indptr[columns], 0)
+    moved = [places[low:high] + start for low, high, start in zip(*at, starts)]
+    return np.concatenate([np.zeros(0, np.int64), *moved])
+
+
+def unused_entries(
+    space: ColumnSpace, o: Observations, penalty, screening: Screening, of_rows: np.ndarray | None = None
+) -> np.ndarray:
+    """Where in `values` entries stand that have no part in the answer, rising; none in plain least squares.
+
+    Those of partial columns are out of line; from those of full columns nothing was learned.
+    """
+    if not 0 < _noise(space, penalty) < np.inf:
+        return np.zeros(0, np.int64)
+    unlearned = screening.unlearned(o)
+    of_full = unlearned[np.isin(o.columns_of(unlearned), o.full_columns)]
+    return np.union1d(of_full, out_of_line(space, o, penalty, screening.code, of_rows))
+
+
+def solve_in_line(space: ColumnSpace, observations: Observations, *, penalty, code=None, n_threads=None) -> tuple:
+    """`solve_columns` without the entries that are out of line; coefficients, status, and where these stand."""
+    unused = out_of_line(space, observations, penalty, code)
+    typical = typical_entries_of(observations)
+    likely = observations.without(unused)
+    return *solve_columns(space, likely, penalty=penalty, typical=typical, n_threads=n_threads), unused
 
 
 def typical_entries_of(o: Observations) -> float:

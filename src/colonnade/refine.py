@@ -26,7 +26,7 @@ from .leaving_out import column_losses, columns_alike, is_no_chance, least_noise
 from .observations import Observations
 from .out_of_line import out_of_line
 from .solve import Status, solve_columns
-from .wild_entries import without_wild
+from .wild_entries import Screening
 
 _MOST_ROUNDS = 3  # of learning without what is out of line
 _GATHERED = 5, 0.2  # entries of a row, and share of those of partial columns, that are no typos if they are out of line
@@ -87,28 +87,35 @@ class _Verdict:
 
 
 def learn_and_refine(
-    observations: Observations, *, rank, center, shrinkage, refine, random_state
+    observations: Observations, screening: Screening, *, rank, center, shrinkage, refine, random_state
 ) -> tuple[Lesson, float]:
     """What `learn` and then `refine_lesson` make of the observations; what is out of line has no say in either.
 
     Parameters
     ----------
     observations : Observations
+    screening : Screening
+        Of the whole, with the columns numbered as those of the observations.
     rank, center, shrinkage, refine
         As of `complete`.
     random_state : None or numpy Generator
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "random_state": random_state}
-    lesson, likely = learn(observations, **settings), observations
+    unlearned, likely = screening.unlearned(observations), observations
+    tame = observations.without(unlearned)
+    lesson = learn(observations, tame=tame, **settings)
     for _ in range(_MOST_ROUNDS):  # what is out of line may hide more of it
         before = likely.values.size
-        likely = observations.without(_single(observations, out_of_line(lesson.space, observations, lesson.penalty)))
+        found = _single(observations, out_of_line(lesson.space, observations, lesson.penalty, screening.code))
+        likely = observations.without(found)
         if likely.values.size == before:
             break
-        lesson = learn(likely, **settings)
+        more = np.setdiff1d(unlearned, found)
+        tame = observations.without(np.union1d(found, more)) if more.size else likely
+        lesson = learn(likely, tame=tame, **settings)
     rng = as_generator(0) if random_state is None else random_state
-    lesson, optimism = refine_lesson(likely, lesson, refine, rng)
-    return with_mean(lesson, likely), optimism
+    lesson, optimism = refine_lesson(tame if lesson.noise_variance else likely, lesson, refine, rng)
+    return with_mean(lesson, tame), optimism
 
 
 def _single(o: Observations, places) -> np.ndarray:
@@ -147,8 +154,6 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps, rng) -> 
         return lesson, 1.0
     if not _squares_fit(observations):
         return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
-    if lesson.noise_variance:
-        observations = without_wild(observations) or observations
     if not is_auto(n_sweeps):
         if lesson.space.rank == 0:
             return lesson, 1.0

@@ -17,7 +17,7 @@ from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_fact
 from .observations import Observations
 from .stored import BLOCK_FORMAT, StoredCompletion, holds_only_blocks
 
-_FORMAT = "colonnade completion 1"
+_FORMAT = "colonnade completion 2"
 _ARRAYS = "arrays.npz"
 
 
@@ -38,6 +38,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "weights": o.weights,
         "full_columns": o.full_columns,
         "full_scales": o.full_scales,
+        "unused": completion.unused,
     }
     arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items() if a is not None}
     names = names_as_json(o.row_names, o.column_names)
@@ -116,5 +117,5 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T
     choices, by_columns, optimism = facts["choices"], facts["by_columns"], float(facts["optimism"])
-    more = facts["run"], facts.get("moved_rows", False)  # older ones do not tell
+    more = facts["run"], facts["moved_rows"], arrays.get("unused")
     return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, *more)

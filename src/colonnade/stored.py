@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -11,19 +13,30 @@ import numpy as np
 
 from .block_files import ENTRIES, SOLUTION, Block, array_path, records
 from .block_learning import read_lesson
-from .certificates import certify
 from .checkpoints import MARKS, publish, publish_json, read_array
 from .completion import Completion
+from .disk_columns import evenly, partial_choice
 from .files._kinds import memory_size
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
 from .means import MOST_FULL, means_and_ends
 from .observations import Observations, pointers_of
-from .trials import trials
+from .trials import ErrorScales, trials
 
-BLOCK_FORMAT = "colonnade completion in blocks 1"
+BLOCK_FORMAT = "colonnade completion in blocks 2"
 _OPEN_BLOCKS = 4
 _ASKED_COLUMNS = 2_000  # of the calibration of intervals
 _ASKED_FULL_CELLS = 20_000_000  # of full columns, on which those of means are calibrated too
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Part(Completion):
+    """Some columns of a whole, which tells how large errors are."""
+
+    whole: Completion | None = None
+
+    @property
+    def _error_scales(self) -> ErrorScales:
+        return self.whole._error_scales
 
 
 class StoredCompletion(Completion):
@@ -53,6 +66,7 @@ class StoredCompletion(Completion):
             "by_columns": True,
             "optimism": float(facts["space"]["optimism"]),
             "run": facts["run"],
+            "moved_rows": lesson.moved_rows,
             "starts": starts,
             "_folder": folder,
             "_facts": facts,
@@ -87,12 +101,12 @@ class StoredCompletion(Completion):
         block = Block(int(first), int(stop), *(arrays[name] for name in ENTRIES))
         Z, status = arrays["coefficients"].T, arrays["status"]
         entries = block.observations(self.shape[0])
-        return self._completion(entries, Z, status)
+        return self._completion(entries, Z, status, arrays["unused"])
 
-    def _completion(self, entries: Observations, Z: np.ndarray, status: np.ndarray) -> Completion:
+    def _completion(self, entries: Observations, Z: np.ndarray, status: np.ndarray, unused: np.ndarray) -> Completion:
         """Of some columns, with all that they have in common."""
-        common = self.noise_variance, self.bounds, self.choices, True, self.optimism
-        return Completion(entries, self.space, Z, status, *common)
+        common = self.noise_variance, self.bounds, self.choices, True, self.optimism, self.run, self.moved_rows
+        return _Part(entries, self.space, Z, status, *common, unused, self)
 
     def _array(self, k: int, name: str) -> np.ndarray:
         """An array of block k, compared with its checksum."""
@@ -140,11 +154,18 @@ class StoredCompletion(Completion):
         return read_names(self._folder, self._facts)
 
     @cached_property
-    def _certificates(self) -> np.recarray:
-        tables = [certify(self.block(k), self._error_scales) for k in range(self.n_blocks)]
-        for table, first in zip(tables, self.starts):
-            table.column += first
-        return np.concatenate(tables).view(np.recarray)
+    def unused(self) -> np.ndarray:
+        sizes = [block["entries"] for block in self._facts["blocks"]]
+        return np.concatenate([self._array(k, "unused") + start for k, start in enumerate(pointers_of(sizes)[:-1])])
+
+    def _parts(self) -> Iterator[Completion]:
+        return map(self.block, range(self.n_blocks))
+
+    def _taught_full(self) -> Observations:
+        full = np.flatnonzero(self.n_observed == self.shape[0])
+        full = full[evenly(full.size, self._facts["space"]["full_columns"])]
+        lost = np.searchsorted(pointers_of(self.n_observed), self.unused, side="right") - 1
+        return self._joined(self._pieces_of(full[~np.isin(full, lost)])).observations
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         half = self._mean_errors(unbiased).half_width(level)
@@ -194,22 +215,23 @@ class StoredCompletion(Completion):
 
         Evenly chosen where there are more.
         """
-        parts, usable = [], np.cumsum([0] + [block["usable"] for block in self._facts["blocks"]])
-        ranks = np.linspace(0, usable[-1] - 1, min(count, usable[-1])).astype(np.int64)
-        full = np.flatnonzero(self.n_observed == self.shape[0]) if n_full else np.zeros(0, np.int64)
-        full = full[np.linspace(0, full.size - 1, min(full.size, n_full)).astype(int)]
+        counts, m = self.n_observed, self.shape[0]
+        least, _ = partial_choice(self._facts["blocks"], count)
+        partial, full = np.flatnonzero((counts >= least) & (counts < m)), np.flatnonzero(counts == m)
+        return self._joined(self._pieces_of(partial[evenly(partial.size, count)], full[evenly(full.size, n_full)]))
+
+    def _pieces_of(self, *kinds) -> Iterator[Completion]:
+        """Some columns of every block that has any: the same kinds one after the other."""
         for k, (first, end) in enumerate(pairwise(self.starts)):
-            here = ranks[(ranks >= usable[k]) & (ranks < usable[k + 1])] - usable[k]
-            full_here = full[(full >= first) & (full < end)] - first
-            if here.size or full_here.size:
-                block = self.block(k)
-                counts = block.observations.n_observed
-                columns = np.append(np.flatnonzero((counts >= 2) & (counts < self.shape[0]))[here], full_here)
-                parts.append((block.observations.take(columns), block.coefficients[:, columns], block.status[columns]))
-        return self._joined(parts)
+            columns = np.concatenate([some[(some >= first) & (some < end)] - first for some in kinds])
+            if columns.size:
+                yield self.block(k)._only(columns)
 
     def _joined(self, parts) -> Completion:
-        observations, coefficients, status = zip(*parts) if parts else ((), (), ())
+        """Completions of some columns as one; the columns that are known in all rows count as full."""
+        parts = list(parts)
+        observations = [part.observations for part in parts]
+        starts = pointers_of([o.values.size for o in observations])
         none = np.zeros(0, np.int64)
         counts = np.concatenate([none, *(o.n_observed for o in observations)])
         joined = Observations(
@@ -220,9 +242,10 @@ class StoredCompletion(Completion):
             None,
             np.flatnonzero(counts == self.shape[0]),
         )
-        Z = np.concatenate([np.zeros((self.rank, 0)), *coefficients], axis=1)
-        codes = np.concatenate([none.astype(np.int8), *status])
-        return self._completion(joined, Z, codes)
+        Z = np.concatenate([np.zeros((self.rank, 0)), *(part.coefficients for part in parts)], axis=1)
+        codes = np.concatenate([none.astype(np.int8), *(part.status for part in parts)])
+        unused = np.concatenate([none, *(part.unused + start for part, start in zip(parts, starts))])
+        return self._completion(joined, Z, codes, unused)
 
     def __repr__(self) -> str:
         m, n = self.shape

@@ -15,17 +15,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import numpy as np
 
 from ._threads import default_threads, in_threads, one_blas_thread
-from .block_files import array_path
+from .block_files import Block, array_path
 from .checkpoints import read_array
 from .column_space import ColumnSpace
 from .disk_columns import RowFile
 from .learn import Lesson
 from .observations import Observations, pointers_of
+from .out_of_line import unused_entries, variances_of_rows
 from .solve import Status, solve_columns
+from .wild_entries import Screening, in_partial_columns
 
 _ROWS = 1024  # of which blocks of rows are multiples, as the sums of full columns are
 _SAFE = 1e-9  # least eigenvalue of the scaled G + Lambda, beside the largest, for which the sums are trusted
@@ -57,6 +60,7 @@ class _Part:
     indptr: np.ndarray
     rows: np.ndarray
     values: np.ndarray
+    unused: np.ndarray
     is_full: np.ndarray
     G: np.ndarray
     b: np.ndarray
@@ -74,33 +78,51 @@ class _Part:
                 array._mmap.madvise(mmap.MADV_DONTNEED)
 
 
-def solve_by_row_blocks(folder: Path, blocks: list[int], lesson: Lesson, memory: float) -> list[tuple]:
+def solve_by_row_blocks(
+    folder: Path, blocks: list[int], lesson: Lesson, memory: float, screenings: list[Screening]
+) -> list[tuple]:
     """Coefficients, shape (columns, r), and status of every block, with the basis read by blocks of rows.
+
+    Also where in the values of the block entries stand that are not used; `screenings` are those of its columns.
 
     The bytes depend neither on the blocks of rows nor on which blocks of columns are solved together. They agree with
     those of `solve_columns` up to rounding: about eps times the condition of U_O.
     """
     m, r = lesson.space.basis.shape
-    parts = [_opened(folder, k, m, r) for k in blocks]
     step = max(_ROWS, int(memory / 16 / (8 * r)) // _ROWS * _ROWS)
     with open(folder / "basis.npy", "rb") as file, one_blas_thread():
         sweep = _Sweep(RowFile(file, m, r, lesson.space.basis.dtype, is_new=False), lesson.space.center, step)
+        of_rows = np.concatenate([variances_of_rows(U, lesson.space.variances) for _, U, _ in sweep])
+        parts = [_opened(folder, k, m, lesson, one, of_rows) for k, one in zip(blocks, screenings, strict=True)]
         _sum_up(sweep, parts, lesson.penalty)
         _correct(sweep, parts, lesson.penalty)
         _solve_the_rest(sweep, parts, lesson)
         _fill_empty(sweep, parts, lesson.space)
     dtype = lesson.space.basis.dtype
-    return [(_finished(part, dtype), part.status) for part in parts]
+    return [(_finished(part, dtype), part.status, part.unused) for part in parts]
 
 
-def _opened(folder: Path, k: int, m: int, r: int) -> _Part:
+def _opened(folder: Path, k: int, m: int, lesson: Lesson, screening: Screening, of_rows) -> _Part:
+    """Block k without the entries of partial columns that are not used."""
     indptr = read_array(array_path(folder, k, "indptr"))
     rows, values = (read_array(array_path(folder, k, name), mapped=True) for name in ("rows", "values"))
-    n = indptr.size - 1
-    status = np.zeros(n, np.int8)
-    return _Part(
-        indptr, rows, values, np.diff(indptr) == m, np.zeros((n, r, r)), np.zeros((n, r)), np.zeros((n, r)), status
-    )
+    n, r = indptr.size - 1, lesson.space.rank
+    o = Block(0, n, indptr, rows, values).observations(m)
+    unused = unused_entries(lesson.space, o, lesson.penalty, screening, of_rows)
+    gone = in_partial_columns(o, unused)
+    if gone.size:
+        indptr = indptr - np.searchsorted(gone, indptr)
+        rows, values = (_without(array, gone, folder) for array in (rows, values))
+    sums = np.zeros((n, r, r)), np.zeros((n, r)), np.zeros((n, r))
+    return _Part(indptr, rows, values, unused, np.diff(o.indptr) == m, *sums, np.zeros(n, np.int8))
+
+
+def _without(array, places, folder: Path) -> np.ndarray:
+    """All but the entries at some places, in a file that is gone when it is no longer needed."""
+    with TemporaryFile(dir=folder) as file:
+        for lo, hi in pairwise([-1, *places.tolist(), array.size]):
+            array[lo + 1 : hi].tofile(file)
+        return np.memmap(file, array.dtype, "r", shape=(array.size - places.size,))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from .leaving_out import leave_one_out
 from .observations import Observations
 from .posterior import deviations_of, plain_noise
 from .solve import Status, solve_columns
-from .wild_entries import without_wild
 
 _ASKED_ENTRIES = 20_000
 _BEYOND_CHANCE = 0.05  # of the rows, that no partial column shows besides those of which chance would leave none
@@ -114,7 +113,7 @@ def _shown_rows(o: Observations) -> np.ndarray:
 
 def _of_full_columns(completion, shown) -> Trials | None:
     """Entries of hidden full columns in the rows that are not shown; None if too few full columns, or none, tell."""
-    o = without_wild(completion.observations) or completion.observations
+    o = completion.taught
     full, partial = o.full_columns, o.partial_columns
     if full.size < _FEWEST_FULL or not partial.size:
         return None

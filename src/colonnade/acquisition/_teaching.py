@@ -9,7 +9,8 @@ import numpy as np
 from ..completion import Completion, complete
 from ..leaving_out import leave_one_out
 from ..observations import Observations
-from ..solve import solve_columns
+from ..out_of_line import solve_in_line
+from ..wild_entries import Whole, rare_code
 from ._measuring import Measurements
 
 _ASKED = 200  # partial columns that judge whether columns read in full for being odd should teach
@@ -61,7 +62,8 @@ def _taught_by(observations: Observations, teachers, rank, settings) -> Completi
         return complete(o, **settings)
     A = without_gaps(columns_of(o, teachers))
     lesson = complete(_with_columns(o, teachers, A), **settings)
-    coefficients, status = solve_columns(lesson.space, o, penalty=lesson.penalty)
+    code = rare_code(Whole(o))
+    coefficients, status, unused = solve_in_line(lesson.space, o, penalty=lesson.penalty, code=code)
     unseen = np.setdiff1d(np.arange(m), o.rows)
     choices = {**lesson.choices, "gaps": f"filled in {int(gaps.sum()):,} of {teachers.size:,} full columns to learn"}
     space = lesson.space
@@ -72,7 +74,8 @@ def _taught_by(observations: Observations, teachers, rank, settings) -> Completi
             center[unseen] = np.nan
         space = replace(space, basis=basis, center=center)
         choices["rows"] = f"{unseen.size:,} rows could not be read anywhere and are NaN, the first is {unseen[0]}"
-    return Completion(o, space, coefficients, status, lesson.noise_variance, choices=choices, optimism=lesson.optimism)
+    solution = {"space": space, "coefficients": coefficients, "status": status, "unused": unused}
+    return replace(lesson, observations=o, choices=choices, **solution)
 
 
 def columns_of(o: Observations, columns) -> np.ndarray:
