@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+import test_engines as engines
 from pyarrow import parquet
 from test_cli_complete import folder, run  # noqa: F401
 from threadpoolctl import threadpool_limits
@@ -127,6 +128,37 @@ def test_triples_into_a_folder_give_the_bytes_of_complete_triples(client, tmp_pa
     co.complete_triples(path, tmp_path / "here", block_entries=100)
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
     assert sorted(found.name for found in tmp_path.iterdir()) == ["here", "t.parquet", "there"]
+
+
+@pytest.mark.parametrize("table", [engines.uniform_with_a_code, engines.full_with_a_code, engines.typos])
+def test_outliers_are_left_out_as_complete_does(client, tmp_path, table):
+    rng = np.random.default_rng(6)
+    M = table(rng)
+    expected = local(M)
+    array = da.from_array(M, chunks=(40, 20))
+    with threadpool_limits(1, user_api="blas"):
+        found = [co.dask.complete(array, client), co.dask.complete(co.Observations.from_dense(M), client)]
+    found.append(co.dask.complete(array, client, out=tmp_path / "array"))
+    path = write_triples(tmp_path / "t.parquet", M, rng)
+    found.append(co.dask.complete(path, client, out=tmp_path / "there", block_entries=100, shape=M.shape))
+    for completion in found:
+        assert_same(completion, expected)
+        assert completion.used.values.tobytes() == expected.used.values.tobytes()
+        np.testing.assert_array_equal(completion.certificates().verdict, expected.certificates().verdict)
+    co.complete_triples(path, tmp_path / "here", block_entries=100, shape=M.shape)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
+    rng = np.random.default_rng(16)
+    path = write_triples(tmp_path / "t.parquet", engines.typos(rng, m=200), rng)
+    for module in (blocks, cluster_runs):
+        monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
+    settings = {"rank": 3, "center": True, "shrinkage": 0.01, "refine": 0, "block_entries": 900, "shape": (200, 60)}
+    stored = co.dask.complete(path, client, out=tmp_path / "there", **settings)
+    co.complete_triples(path, tmp_path / "here", **settings)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert stored.observations.values.size - stored.used.values.size == 3
 
 
 def test_a_basis_larger_than_memory_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):

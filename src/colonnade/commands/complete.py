@@ -18,6 +18,11 @@ from ._scores import lines_of
 from .report import check_report
 
 _SHOWN_SCORES = 10
+_SCORES_MODEL = (
+    "Scores: from a model of their own, that of colonnade.leaderboard.scores, which is made for means of columns."
+    " They are not the means of the filled table, and --rank, --center, --shrinkage, --refine and --bounds do not"
+    " change them."
+)
 
 
 @click.command()
@@ -38,7 +43,8 @@ _SHOWN_SCORES = 10
 @click.option(
     "--scores",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every column's mean and its rank among the full ones, with intervals, to this csv or Parquet file.",
+    help="Write every column's mean and its rank among the full ones, with intervals, to this csv or Parquet file."
+    " They come from a model of their own, made for means; the settings and the filled table are not theirs.",
 )
 @click.option("--rank", type=AutoOr(click.IntRange(1)), default="auto", help="The most directions.")
 @click.option(
@@ -106,6 +112,7 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
     outputs = [*outputs, *(path for path in (scores, report) if path is not None)]
     if as_json:
         facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
+        facts |= {} if scores is None else {"scores": _SCORES_MODEL}
         click.echo(
             json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False)
         )
@@ -190,7 +197,7 @@ def _write_scores(observations, path: Path, level: float, force: bool) -> list[s
         write_scores(table, observations.column_names, path, force=force)
     lines = list(lines_of(observations, table, level, "rows", "columns"))
     more = len(lines) - _SHOWN_SCORES
-    return lines[:_SHOWN_SCORES] + ([f"... and {more:,} more columns in {path}"] if more > 0 else [])
+    return [_SCORES_MODEL, *lines[:_SHOWN_SCORES]] + ([f"... and {more:,} more columns in {path}"] if more > 0 else [])
 
 
 def _write(completion, output: Path, asked, level: float, force: bool) -> None:
