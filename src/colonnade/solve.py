@@ -110,8 +110,9 @@ def solve_columns(
         V, scaled = (U, penalty) if (scale == 1).all() else (U * scale, penalty * scale.astype(np.float64) ** 2)
         _solve_partial(V, space.center, observations, scaled, partial, Z, status, n_threads, progress)
         Z *= scale
-    if space.mean is not None and space.center is None:
-        Z[status == Status.PRIOR_ONLY] = U.T @ space.mean
+    alone = status == Status.PRIOR_ONLY
+    if space.mean is not None and space.center is None and alone.any():
+        Z[alone] = _projected(U, space.mean)
     _name_overflows(U, space.center, Z, status)
     _project_full(U, space.center, observations, penalty, Z, n_threads)
     status[observations.full_columns] = Status.FULL
@@ -207,6 +208,15 @@ def _project_full(U, center, o: Observations, penalty, Z, n_threads) -> None:
 
     n_pieces = min(o.full_columns.size, 4 * (n_threads or default_threads()))
     in_threads(work, np.array_split(o.full_columns, n_pieces), n_threads)
+
+
+def _projected(U, x) -> np.ndarray:
+    """U'x, summed row by row: the bytes of a matrix product depend on where its arrays lie in memory."""
+    from . import _kernels
+
+    z = np.zeros((1, U.shape[1]))
+    _kernels.project_each(U, np.zeros(0, U.dtype), np.ascontiguousarray(x), np.zeros(1, np.int64), z)
+    return z[0]
 
 
 def _is_singular(B, floor) -> bool:

@@ -236,7 +236,11 @@ def _fill_empty(sweep: _Sweep, parts: list[_Part], space: ColumnSpace) -> None:
     """Columns without an entry are the mean of the full ones, in one more pass if there are any."""
     empty = [part.status == Status.PRIOR_ONLY for part in parts]
     if space.mean is not None and space.center is None and any(which.any() for which in empty):
-        mean = sum(U.T @ space.mean[lo : lo + U.shape[0]] for lo, U, _ in sweep)
+        from ._kernels import project
+
+        mean = np.zeros(space.rank)
+        for lo, U, _ in sweep:
+            project(U, np.zeros(0), space.mean, lo, mean)
         for part, which in zip(parts, empty):
             part.Z[which] = mean
 

@@ -214,7 +214,7 @@ def code_of(whole) -> float | None:
     return code if count > 1 and largest / _ALIKE < next_one else None
 
 
-def _wild_anywhere(whole, code) -> Found:
+def wild_entries(whole, code: float | None = None) -> Found:
     """Entries far above the usual one and all of their row and column, the code not counted; the largest ones only."""
     limit, code = _WILD * _usual(whole), np.nan if code is None else code
     if _size(whole) <= limit:
@@ -290,7 +290,7 @@ def wild_words(whole, screening: Screening, unused: Found, names, taught: bool) 
             f" other number{_UNLEARNED.format('them') if unlearned else ''}: leave these empty if it stands for nothing"
         )
         unused = unused.first(np.flatnonzero(unused.values != code))
-    found, how = _wild_anywhere(whole, code), f"over {_WILD:g} times any other entry of its row and its column"
+    found, how = wild_entries(whole, code), f"over {_WILD:g} times any other entry of its row and its column"
     if found.rows.size == 0 and is_tame and screening.rows:
         found, how = _wild_of(whole, screening), f"over {_UNLIKE:g} times any other entry of its row and its column"
     if found.rows.size == 0:
