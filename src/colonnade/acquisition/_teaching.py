@@ -75,7 +75,8 @@ def _taught_by(observations: Observations, teachers, rank, settings) -> Completi
         space = replace(space, basis=basis, center=center)
         choices["rows"] = f"{unseen.size:,} rows could not be read anywhere and are NaN, the first is {unseen[0]}"
     solution = {"space": space, "coefficients": coefficients, "status": status, "unused": unused}
-    return replace(lesson, observations=o, choices=choices, **solution)
+    # The full columns of `o` are not all that taught, so certificates cannot look at what these alone have taught.
+    return replace(lesson, observations=o, choices=choices, moved_rows=False, **solution)
 
 
 def columns_of(o: Observations, columns) -> np.ndarray:
