@@ -17,9 +17,9 @@ from ._arguments import shown
 from .checkpoints import publish_json, publishing, read_json
 from .files._csv import MISSING, plain
 from .files._kinds import kind_of, needed_module, one_line
-from .files._parquet import checked, opened
+from .files._parquet import opened
 from .files._triples import as_labels, places_in_csv, refuse_unknown
-from .grouping import BATCH, Labels, Triples, arrow_batches, by_pieces, connection, label_range, literal, quoted
+from .grouping import BATCH, Labels, Triples, different_values, label_range, pieces
 
 _FIELDS = "row", "column", "value"
 _COPY, _RECORD = "triples.parquet", "copied.json"
@@ -121,12 +121,12 @@ def _with_labels(triples: Triples, labels, names: Names) -> tuple[Triples, Names
 
 def _labels_in(triples: Triples, field: str, folder: Path, memory: int) -> Labels:
     """All different labels of a column."""
-    query = f"SELECT DISTINCT {quoted(field)} AS label FROM {triples.source} ORDER BY label NULLS FIRST"
-    with connection(memory, folder / "sorting") as database:
-        parts = [read.column(0) for read in arrow_batches(database, query)]
-    if parts[0].null_count:
+    import pyarrow
+
+    found = different_values(triples.files, field, pyarrow.int64(), memory, folder / "sorting")
+    if found.null_count:
         raise ValueError(f"some cells of the column {shown(field)} are empty; every entry needs its place")
-    labels = np.concatenate([part.to_numpy(zero_copy_only=False) for part in parts]).astype(np.int64)
+    labels = found.to_numpy()
     if labels[0] < 0:
         raise ValueError(f"some labels of the column {shown(field)} are negative, the least is {labels[0]}")
     return Labels(labels)
@@ -146,6 +146,8 @@ def _are_plain(given: TripleFiles) -> bool:
 
 def _copied(given: TripleFiles, kind: str, folder: Path, memory: int) -> Names:
     """Write the copy, if it is not there yet: labels as text at first, then numbers in place of names."""
+    import pyarrow
+
     if (folder / _RECORD).exists():
         return Names(**read_json(folder / _RECORD))
     text, copy = folder / "text.parquet", folder / _COPY
@@ -153,7 +155,8 @@ def _copied(given: TripleFiles, kind: str, folder: Path, memory: int) -> Names:
     if given.shape is not None and not all(are_whole):
         field = given.fields[are_whole.index(False)]
         raise ValueError(f"with a shape, the column {shown(field)} must hold whole numbers from 0; it holds names")
-    raw = [None if whole else _names_in(text, field, folder, memory) for whole, field in zip(are_whole, _FIELDS)]
+    sorting = pyarrow.large_string(), memory, folder / "sorting"
+    raw = [None if whole else different_values([text], field, *sorting) for whole, field in zip(are_whole, _FIELDS)]
     orders = [None if one is None else _in_order(one, kind) for one in raw]
     _write_numbers(text, copy, raw, orders)
     text.unlink()
@@ -232,15 +235,9 @@ def _arrays(given: TripleFiles, kind: str) -> Iterator[list]:
     import pyarrow
 
     for path in given.paths:
-        read = _csv_batches(path, given) if kind == "csv" else _parquet_batches(path, given)
+        read = _csv_batches(path, given) if kind == "csv" else pieces(path, given.fields)
         for batch in read:
             yield [pyarrow.chunked_array([batch.column(k)]) for k in range(3)]
-
-
-def _parquet_batches(path: Path, given: TripleFiles) -> Iterator:
-    reader = by_pieces(path).iter_batches(BATCH, columns=list(given.fields))
-    while (batch := checked(path, next, reader, None)) is not None:
-        yield batch.select(list(given.fields))
 
 
 def _csv_batches(path: Path, given: TripleFiles) -> Iterator:
@@ -262,16 +259,6 @@ def _csv_batches(path: Path, given: TripleFiles) -> Iterator:
         raise ValueError(f"{path} cannot be read as a table of triples: {one_line(error)}") from None
 
 
-def _names_in(text: Path, field: str, folder: Path, memory: int):
-    """All different names of a column, an Arrow array."""
-    import pyarrow
-
-    query = f"SELECT DISTINCT {quoted(field)} AS name FROM read_parquet([{literal(text)}]) ORDER BY name"
-    with connection(memory, folder / "sorting") as database:
-        parts = [read.column(0).cast(pyarrow.large_string()) for read in arrow_batches(database, query)]
-    return pyarrow.concat_arrays(parts)
-
-
 def _in_order(raw, kind: str) -> tuple[list[str], np.ndarray]:
     """Names by code point, without the marks that guard them in csv, and the position of each raw one."""
     names = plain(raw.to_pylist()) if kind == "csv" else raw.to_pylist()
@@ -289,7 +276,7 @@ def _write_numbers(text: Path, copy: Path, raw, orders) -> None:
     number = opened(text).schema_arrow.field("value").type
     schema = pyarrow.schema(list(zip(_FIELDS, [pyarrow.int64(), pyarrow.int64(), number])))
     with publishing(copy) as file, parquet.ParquetWriter(file, schema) as writer:
-        for batch in by_pieces(text).iter_batches(BATCH):
+        for batch in pieces(text, _FIELDS):
             labels = [
                 batch.column(side).cast(pyarrow.int64())
                 if raw[side] is None

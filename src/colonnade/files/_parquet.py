@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from ..frames import matrix_of_frame
@@ -28,13 +29,16 @@ def read_parquet(path: Path, row_names) -> Observations:
     )
 
 
-def opened(path: Path):
-    """The file, if it is one."""
+def opened(path: Path, **options):
+    """The file, if it is one.
+
+    Arrow is given an open file, not a path: it would take some paths for addresses, and others are not text.
+    """
     pyarrow = needed_module("pyarrow", "cli")
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(path)
+        return parquet.ParquetFile(pyarrow.OSFile(os.fsencode(path)), **options)
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{path} is damaged or not Parquet: {one_line(error)}") from error
 
