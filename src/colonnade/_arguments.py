@@ -217,7 +217,8 @@ def as_names(name: str, value, length: int) -> np.ndarray | None:
 
 def printable(text) -> str:
     """Text such as a path as it may stand in a message: what a terminal would obey is shown, not sent."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+    text = str(text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(name, width: int = 40) -> str:

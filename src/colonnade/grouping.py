@@ -23,6 +23,7 @@ from ._arguments import printable, shown
 from ._threads import default_threads
 from .files._kinds import needed_module, one_line
 from .files._parquet import checked, opened
+from .files._triples import refuse_rounded_values
 from .observations import index_dtype
 
 BATCH = 1 << 20  # entries that are read at a time
@@ -291,6 +292,7 @@ def _label_at(triples: Triples, column: int) -> int:
 
 def _positions_of(triples: Triples, columns, rows, values) -> Batch:
     """Arrow arrays of labels and values, checked, as positions; NaN is left out."""
+    refuse_rounded_values(rows, columns, values)
     columns, rows = _positions(triples, columns, 1), _positions(triples, rows, 0)
     values = values.to_numpy(zero_copy_only=False).astype(triples.dtype, copy=False)
     seen = ~np.isnan(values)

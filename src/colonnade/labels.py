@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ._arguments import shown
+from ._arguments import printable, shown
+from ._numbers import rounded_words
 from .checkpoints import publish_json, publishing, read_json
-from .files._csv import MISSING, plain
+from .files._csv import MISSING, first_rounded_text, plain, reaches_exact
 from .files._kinds import kind_of, needed_module, one_line
 from .files._parquet import opened
-from .files._triples import as_labels, places_in_csv, refuse_unknown
+from .files._triples import as_labels, places_in_csv, refuse_rounded_values, refuse_unknown
 from .grouping import BATCH, Labels, Triples, different_values, label_range, pieces
 
 _FIELDS = "row", "column", "value"
@@ -93,7 +94,7 @@ def _opened(files, fields, shape, names: Names, folder: Path, memory: int) -> tu
 
     n_lines = sum(opened(path).metadata.num_rows for path in files)
     if n_lines == 0:
-        raise ValueError(f"{files[0]} has no entry")
+        raise ValueError(f"{printable(files[0])} has no entry")
     single = opened(files[0]).schema_arrow.field(fields[2]).type == pyarrow.float32()
     triples = Triples(tuple(files), tuple(fields), (0, 0), np.dtype("f4" if single else "f8"), n_lines)
     if shape is not None:
@@ -181,6 +182,7 @@ def _write_text(given: TripleFiles, kind: str, path: Path) -> list[bool]:
             for one, part, text in zip(texts, labels, is_text):
                 if text:
                     one.see(part)
+            refuse_rounded_values(*arrays)
             values = arrays[2].cast(number, safe=False)
             writer.write_table(pyarrow.table([*labels, values], schema=schema), row_group_size=BATCH)
     return [not text or one.is_whole() for text, one in zip(is_text, texts)]
@@ -245,18 +247,36 @@ def _csv_batches(path: Path, given: TripleFiles) -> Iterator:
     from pyarrow import csv
 
     begun, header, only = places_in_csv(path, given.fields, given.header, given.delimiter)
-    types = dict(zip(only, (pyarrow.string(), pyarrow.string(), pyarrow.float64())))
-    options = (
-        csv.ReadOptions(column_names=[f"f{j}" for j in range(len(begun.lines[header]))], block_size=_CSV_BLOCK),
-        csv.ParseOptions(delimiter=begun.delimiter, newlines_in_values=True),
-        csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only),
-    )
-    try:
+
+    def read(number) -> Iterator:
+        types = dict(zip(only, (pyarrow.string(), pyarrow.string(), number)))
+        options = (
+            csv.ReadOptions(column_names=[f"f{j}" for j in range(len(begun.lines[header]))], block_size=_CSV_BLOCK),
+            csv.ParseOptions(delimiter=begun.delimiter, newlines_in_values=True),
+            csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only),
+        )
         with open(path, "rb") as file:
             file.seek(begun.starts[header])
             yield from csv.open_csv(file, *options)
+
+    looked = False
+    try:
+        for batch in read(pyarrow.float64()):
+            if not looked and reaches_exact(batch.column(2)):
+                looked = True
+                _refuse_rounded_text(read(pyarrow.string()))
+            yield batch
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"{path} cannot be read as a table of triples: {one_line(error)}") from None
+        raise ValueError(f"{printable(path)} cannot be read as a table of triples: {one_line(error)}") from None
+
+
+def _refuse_rounded_text(batches) -> None:
+    """Refuse whole numbers that float64 would change; record batches of row, column and value as text."""
+    for batch in batches:
+        at = first_rounded_text(batch.column(2))
+        if at is not None:
+            row, column, value = (str(batch.column(k)[at]) for k in range(3))
+            raise ValueError(rounded_words(f"the entry at row {shown(row)}, column {shown(column)}", int(value)))
 
 
 def _in_order(raw, kind: str) -> tuple[list[str], np.ndarray]:
