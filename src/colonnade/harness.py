@@ -178,4 +178,7 @@ def _value(sample: dict, metric: str, place: str) -> float:
         )
     if first_rounded([value]) is not None:
         raise ValueError(rounded_words(f"the metric {shown(metric)} at {place}", value))
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"the metric {shown(metric)} at {place} is too large for floating point: rescale it") from None

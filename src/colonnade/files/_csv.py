@@ -240,17 +240,18 @@ def reaches_exact(numbers) -> bool:
 
 
 def first_rounded_text(cells, numbers=None) -> int | None:
-    """Where the first whole number stands that comes back as another one if it is written as float64 is; None if none.
+    """Where the first whole number stands that float64 changes; None if there is none.
 
-    Cells are text; `numbers` are those that were made of them, null for words that stand for nothing.
+    A cell with as many digits as float64 is written with, and zeros after them, is not changed. Cells are text;
+    `numbers` are those that were made of them, null for words that stand for nothing.
     """
     import pyarrow.compute as pc
 
     long = pc.match_substring_regex(cells, r"^\s*[+-]?[0-9]{16,}\s*$")
     long = long if numbers is None else pc.and_(long, pc.is_valid(numbers))
     for at in pc.indices_nonzero(long).to_pylist():
-        cell = cells[at].as_py()
-        if Decimal(cell) != Decimal(repr(float(cell))):
+        cell = Decimal(cells[at].as_py())
+        if cell not in (int(float(cell)), Decimal(repr(float(cell)))):
             return at
     return None
 

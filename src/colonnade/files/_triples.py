@@ -98,7 +98,10 @@ def refuse_rounded_values(rows, columns, values) -> None:
     whole = whole_numbers(values.type, values)
     at = None if whole is None else first_rounded(whole)
     if at is not None:
-        where = f"the entry at row {shown(rows[at])}, column {shown(columns[at])}"
+        row, column = (
+            label if isinstance(label, int) else shown(label) for label in (rows[at].as_py(), columns[at].as_py())
+        )
+        where = f"the entry at row {row}, column {column}"
         raise ValueError(rounded_words(where, whole[at]))
 
 
