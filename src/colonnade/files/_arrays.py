@@ -14,7 +14,7 @@ import numpy as np
 from .._arguments import printable
 from .._writing import in_bytes
 from ..observations import Observations
-from ._kinds import FileForm, one_line, refuse_beyond_memory
+from ._kinds import FileForm, one_line, refuse_beyond_memory, safe_key
 
 _ROW_KEYS = "row_names", "rows"
 _COLUMN_KEYS = "column_names", "columns", "cols"
@@ -92,25 +92,14 @@ def _chosen(path: Path, headers: dict, key: str | None) -> str:
     if key is not None:
         if key not in headers:
             raise ValueError(f"{printable(path)} has no array {key!r}; it has {_listed(headers)}")
-        return _refuse_astray(path, key)
+        return safe_key(path, key)
     tables = [name for name, (shape, _) in headers.items() if len(shape) == 2]
     if len(tables) != 1:
         raise ValueError(
             f"{printable(path)} holds {len(tables)} arrays of two dimensions, so name one by its key;"
             f" it has {_listed(headers)}"
         )
-    return _refuse_astray(path, tables[0])
-
-
-def _refuse_astray(path: Path, key: str) -> str:
-    """A key under which the result can be written: it must not lead out of the folder where somebody unpacks it."""
-    parts = key.replace("\\", "/").split("/")
-    if ".." in parts or not parts[0] or ":" in parts[0] or not key.isprintable():
-        raise ValueError(
-            f"the array {key!r:.60} of {printable(path)} has a name that is not safe to write again; save it under a"
-            " plain name such as 'X'"
-        )
-    return key
+    return safe_key(path, tables[0])
 
 
 def _listed(headers: dict) -> str:

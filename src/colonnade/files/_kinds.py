@@ -179,6 +179,17 @@ def blocks_of(completion, step: int | None = None):
         yield lo, completion.columns(np.arange(lo, min(lo + step, n)))
 
 
+def safe_key(path: Path, key: str) -> str:
+    """A key under which the result can be written: it must not lead out of the folder where somebody unpacks it."""
+    parts = key.replace("\\", "/").split("/")
+    if ".." in parts or not parts[0] or ":" in parts[0] or not key.isprintable():
+        raise ValueError(
+            f"the array {key!r:.60} of {printable(path)} has a name that is not safe to write again; save it under a"
+            " plain name such as 'X'"
+        )
+    return key
+
+
 def one_line(error: BaseException) -> str:
     """What a library says, for the end of a sentence."""
     text = printable(" ".join(str(error).split()))

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._arguments import printable
 from ..observations import Observations
-from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
+from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory, safe_key
 
 
 def read_zarr(path: Path, key: str | None) -> Observations:
@@ -54,4 +54,4 @@ def _array(path: Path, key: str | None):
         raise ValueError(
             f"{printable(path)} is a Zarr group: name one of its arrays of two dimensions by its key; it has {listed}"
         )
-    return arrays[key], key
+    return arrays[key], safe_key(path, key)
