@@ -215,6 +215,12 @@ def as_names(name: str, value, length: int) -> np.ndarray | None:
     return names
 
 
+def printable(text) -> str:
+    """Text such as a path as it may stand in a message: what a terminal would obey is shown, not sent."""
+    text = str(text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def shown(name, width: int = 40) -> str:
     """A name as it may stand in a message: quoted, shortened, nothing in it that a terminal would obey."""
     text = str(name)

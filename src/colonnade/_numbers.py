@@ -9,6 +9,8 @@ import numpy as np
 
 from ._arguments import shown
 
+EXACT = 2**53  # Up to this size every whole number is a float64.
+
 
 def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
     """An array of floats, integers or Booleans, and its mask if it has one; the input is not touched.
@@ -25,7 +27,60 @@ def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
         values = _numbers_of_objects(name, values if mask is None else np.where(mask, None, values))
     elif values.dtype.kind not in "fiub":
         raise TypeError(_not_numbers(name, range(values.shape[-1] if values.ndim else 1), values.dtype))
+    refuse_rounded(data)
     return values, mask
+
+
+def refuse_rounded(data, first_column: int = 0) -> None:
+    """Refuse a table with a whole number that float64 would change; its columns have numbers from `first_column` on."""
+    values = before_rounding(data)
+    at = first_rounded(values)
+    if at is not None:
+        row, column = np.unravel_index(at, values.shape) if values.ndim == 2 else (at, 0)
+        where = f"the entry at row {row}, column {column + first_column}"
+        raise ValueError(rounded_words(where, values.reshape(-1)[at]))
+
+
+def before_rounding(data) -> np.ndarray:
+    """The data as an array in which whole numbers are still whole; 0 stands for what is masked."""
+    values = np.asarray(np.ma.filled(data, 0) if isinstance(data, np.ma.MaskedArray) else data)
+    was_list = isinstance(data, (list, tuple)) and values.dtype.kind == "f"  # of whole numbers beside NaN, it may be
+    return np.asarray(data, dtype=object) if was_list and (np.abs(values) >= EXACT).any() else values
+
+
+def first_rounded(values) -> int | None:
+    """Where the first whole number stands that float64 would change, counted by rows; None if there is none."""
+    values = np.asarray(values)
+    if values.dtype.kind == "O":
+        return next((k for k, x in enumerate(values.flat) if _is_rounded(x)), None)
+    if values.dtype.kind not in "iu" or values.itemsize < 8:
+        return None
+    at = np.flatnonzero((values > EXACT) | (values < -EXACT))
+    large = values.reshape(-1)[at]
+    back = large.astype(np.float64)
+    rounded = back >= (2.0**63 if values.dtype.kind == "i" else 2.0**64)  # out of the range of integers
+    rounded[~rounded] = back[~rounded].astype(values.dtype) != large[~rounded]
+    return int(at[np.argmax(rounded)]) if rounded.any() else None
+
+
+def _is_rounded(x) -> bool:
+    """Whether a Python object is a whole number that float64 would change."""
+    if isinstance(x, Decimal):
+        whole = x.is_finite() and abs(x) > EXACT and x == x.to_integral_value()
+    else:
+        whole = isinstance(x, numbers.Integral) and abs(int(x)) > EXACT
+    try:
+        return whole and int(float(x)) != int(x)
+    except OverflowError:  # It is infinite as float64, which is refused as such.
+        return False
+
+
+def rounded_words(where: str, value) -> str:
+    """What to say of a whole number that float64 would change."""
+    return (
+        f"{where} is {value}, which floating point would change to {int(float(value))}: whole numbers beyond 2^53 are"
+        " not exact; subtract a number from all values, divide them, or leave this one out"
+    )
 
 
 def array_of(name: str, data) -> np.ndarray:

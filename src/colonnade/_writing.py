@@ -24,7 +24,7 @@ def new_file(path, *, force: bool = False) -> Iterator[Path]:
         os.replace(working, path)
     except BaseException as error:
         working.unlink(missing_ok=True)
-        _name(error, path)
+        name_file(error, path, working)
         raise
     sync(path.absolute().parent)
 
@@ -51,7 +51,7 @@ def new_folder(path, *, force: bool = False, is_ours: Callable[[Path], bool] = l
             raise
     except BaseException as error:
         shutil.rmtree(working, ignore_errors=True)
-        _name(error, path)
+        name_file(error, path, working)
         raise
     shutil.rmtree(old, ignore_errors=True)
     sync(path.absolute().parent)
@@ -103,9 +103,9 @@ def in_bytes(size: float) -> str:
     return f"{size:,.1f} TB"
 
 
-def _name(error: BaseException, path: Path) -> None:
-    """Let an error of the disk tell which file was to be written."""
-    if isinstance(error, OSError) and error.filename is None:
+def name_file(error: BaseException, path: Path, working: Path) -> None:
+    """Let an error of the disk tell which file was to be written, not under which name it was begun."""
+    if isinstance(error, OSError) and (error.filename is None or str(error.filename).startswith(str(working))):
         error.filename = str(path)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto
+from ._arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto, printable
 from ._threads import InBackground, ahead, patiently
 from .block_files import (
     fullest_columns,
@@ -305,7 +305,7 @@ def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:
 def _refuse_changed(run: Run, identity: dict) -> None:
     for path, before in zip(run.given.paths, identity["input"]):
         if fingerprint(path) != before:
-            raise ValueError(f"{path} has changed while it was read; start again when it is finished")
+            raise ValueError(f"{printable(path)} has changed while it was read; start again when it is finished")
 
 
 def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:

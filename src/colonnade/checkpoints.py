@@ -18,7 +18,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from ._writing import refuse_existing, sync
+from ._arguments import printable
+from ._writing import name_file, refuse_existing, sync
 
 _UNFINISHED = ".unfinished"
 _LOCK, _RUN = MARKS = "lock", "run.json"
@@ -39,8 +40,9 @@ def publishing(path: Path):
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-    except BaseException:
+    except BaseException as error:
         unfinished.unlink(missing_ok=True)
+        name_file(error, path, unfinished)
         raise
 
 
@@ -169,7 +171,8 @@ def working_folder(out: Path, identity: dict, *, resume: bool, force: bool = Fal
     refuse_existing(out, force, is_ours)
     if (folder / _RUN).exists() and not resume:
         raise RunRefused(
-            f"an unfinished run is in {folder}; continue it with --resume (resume=True), or remove that folder"
+            f"an unfinished run is in {printable(folder)}; continue it with --resume (resume=True),"
+            " or remove that folder"
         )
     folder.mkdir(exist_ok=True)
     with _locked(folder):
@@ -237,8 +240,8 @@ def _check_identity(folder: Path, identity: dict) -> None:
     changed = sorted(key for key in {*before, *identity} if before.get(key) != identity.get(key))
     if changed:
         raise RunRefused(
-            f"the unfinished run in {folder} was begun with other {' and other '.join(changed)}: repeat it as it"
-            " was, or remove that folder and start anew"
+            f"the unfinished run in {printable(folder)} was begun with other {' and other '.join(changed)}: repeat it"
+            " as it was, or remove that folder and start anew"
         )
 
 
@@ -249,7 +252,9 @@ def _locked(folder: Path):
         try:
             _lock(file)
         except OSError:
-            raise RunRefused(f"another run works in {folder}; wait until it ends, or choose another name") from None
+            raise RunRefused(
+                f"another run works in {printable(folder)}; wait until it ends, or choose another name"
+            ) from None
         yield
 
 

@@ -9,6 +9,7 @@ from importlib import import_module
 import click
 
 from . import __version__
+from .commands._lines import say
 
 COMMANDS = {
     "complete": "Fill the gaps of a file.",
@@ -57,7 +58,7 @@ def run() -> None:
     try:
         cli(arguments, standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt) as interrupt:
-        click.echo(str(interrupt.__cause__ or interrupt) or "Interrupted.", err=True)
+        say(str(interrupt.__cause__ or interrupt) or "Interrupted.", error=True)
         sys.exit(130)
     except click.exceptions.NoArgsIsHelpError as help_asked_for:
         click.echo(help_asked_for.format_message(), err=True)
@@ -66,7 +67,7 @@ def run() -> None:
         if len(arguments) < len(sys.argv) - 1:
             raise
         code, message = _explained(error)
-        _say(message)
+        say(f"Error: {' '.join(message.split())}", error=True)
         sys.exit(code)
 
 
@@ -87,9 +88,3 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, (ValueError, TypeError, IndexError, MemoryError)):
         return 3, str(error) or "not enough memory"
     return 1, f"unexpected {type(error).__name__}: {error}; run it again with --debug to see where"
-
-
-def _say(message: str) -> None:
-    """One line on standard error; what a terminal would obey is shown, not sent."""
-    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(message.split()))
-    click.echo(f"Error: {plain}", err=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ._numbers import refuse_rounded
 from ._threads import one_blas_thread
 from .block_files import Block, read_block, write_entries, write_solution
 from .block_learning import read_lesson, read_screening
@@ -25,6 +26,7 @@ _PIECE_BYTES = 1 << 23  # of an array, that a task carries
 
 def observations_of(chunk, first: int) -> Observations:
     """What is known of a chunk of whole columns, of which the first has the number `first`."""
+    refuse_rounded(chunk, first)
     try:
         return Observations.from_dense(chunk)
     except ValueError:

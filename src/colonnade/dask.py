@@ -188,5 +188,5 @@ def _identity(x, array, key, transpose: bool) -> list:
     digest = hashlib.sha256()
     for path in sorted(path for path in Path(x).rglob("*") if path.is_file()):
         facts = path.stat()
-        digest.update(f"{path.relative_to(x)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+        digest.update(os.fsencode(f"{path.relative_to(x)} {facts.st_size} {facts.st_mtime_ns}\n"))
     return [Path(x).name, digest.hexdigest(), key, transpose, [int(size) for size in array.chunks[1]]]

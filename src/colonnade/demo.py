@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-from ._arguments import as_count, as_generator, as_real
+from ._arguments import as_count, as_generator, as_real, printable
+from ._writing import new_file
 from .completion import complete
 
 
@@ -52,7 +51,7 @@ def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 
     return [
         f"Kept {d} of {width} columns of a photograph and {share:.0%} of its other pixels, {seen.mean():.0%} in all.",
         f"Completed it in {seconds:.2f} s (the first time, most of it is compiling); unseen pixels are off by"
-        f" {error:.1%} of full brightness (rms): {out}",
+        f" {error:.1%} of full brightness (rms): {printable(out)}",
         "Next: colonnade.complete(your_matrix_with_nan) in Python, or `colonnade demo --columns 200 --share 0.1`.",
     ]
 
@@ -86,12 +85,5 @@ def _draw(out: Path, photograph, seen, filled, error) -> None:
         axes.imshow(picture, interpolation="nearest")
         axes.set_title(title, fontsize=13)
         axes.set_axis_off()
-    handle, working = tempfile.mkstemp(dir=out.absolute().parent, suffix=".png")
-    os.close(handle)
-    try:
-        figure.savefig(working, dpi=110, metadata={"Software": None})
-        os.chmod(working, 0o644)
-        os.replace(working, out)
-    except BaseException:
-        os.unlink(working)
-        raise
+    with new_file(out, force=True) as working:
+        figure.savefig(working, format="png", dpi=110, metadata={"Software": None})

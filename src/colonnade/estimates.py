@@ -14,7 +14,7 @@ from .column_space import ColumnSpace
 from .files._csv import beginning
 from .files._kinds import in_bytes, kind_of
 from .files._parquet import opened
-from .grouping import Triples, arrow_batches, by_pieces, connection, label_range, literal, may_be_ordered, quoted
+from .grouping import Triples, asked_of_duckdb, label_range, may_be_ordered, pieces
 from .labels import TripleFiles
 from .observations import Observations, index_dtype
 
@@ -111,22 +111,23 @@ def _seconds_per_entry(given: TripleFiles, kind: str, ordered: bool, rank: int) 
     if kind == "csv":
         return 1e-6 + _solving(rank)
     start = time.perf_counter()
-    sample = next(by_pieces(path).iter_batches(_SAMPLE, columns=list(given.fields)), None)
+    sample = next(pieces(path, given.fields, size=_SAMPLE), None)
     size = max(1, 0 if sample is None else sample.num_rows)
     reading = (time.perf_counter() - start) / size
-    return 3 * reading + (0.0 if ordered else _sorting(given, size)) + _solving(rank)
+    return 3 * reading + (0.0 if ordered or sample is None else _sorting(sample)) + _solving(rank)
 
 
-def _sorting(given: TripleFiles, size: int) -> float:
-    row, column, _ = map(quoted, given.fields)
-    query = (
-        f"SELECT * FROM (SELECT * FROM read_parquet({literal(given.paths[0])}) LIMIT {size}) ORDER BY {column}, {row}"
-    )
-    with tempfile.TemporaryDirectory() as scratch, connection(1_000_000_000, Path(scratch)) as database:
+def _sorting(sample) -> float:
+    """Seconds for a row of an Arrow record batch of rows, columns and values."""
+    import pyarrow
+
+    named = pyarrow.RecordBatch.from_arrays(sample.columns, ["r", "c", "v"])
+    with tempfile.TemporaryDirectory() as scratch:
         start = time.perf_counter()
-        for _ in arrow_batches(database, query):
+        query = "SELECT * FROM given ORDER BY c, r"
+        for _ in asked_of_duckdb(query, named.schema, [named], 1_000_000_000, Path(scratch)):
             pass
-    return 1.5 * (time.perf_counter() - start) / size
+    return 1.5 * (time.perf_counter() - start) / max(1, named.num_rows)
 
 
 def _solving(rank: int, columns: int = 500) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._arguments import shown
-from ._numbers import are_numbers, floats_of, odd_one
+from ._numbers import are_numbers, first_rounded, floats_of, odd_one, rounded_words
 
 
 def is_frame(data) -> bool:
@@ -116,6 +116,8 @@ def matrix_of_frame(frame) -> np.ndarray:
         raise ValueError(
             f"the data frame has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs some of both"
         )
+    for one in series:
+        _refuse_rounded(*one)
     single = all(str(kind).lower() in ("float32", "float", "null") for _, kind, _ in series)
     to_numbers = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}[library]
     return np.column_stack([to_numbers(column, "float32" if single else "float64") for _, _, column in series])
@@ -139,14 +141,39 @@ def _is_numeric(kind, column) -> bool:
     return word.startswith(numeric) and "interval" not in word
 
 
+def _refuse_rounded(name, kind, column) -> None:
+    whole = whole_numbers(kind, column)
+    at = None if whole is None else first_rounded(whole)
+    if at is not None:
+        raise ValueError(rounded_words(f"row {at}{_label(column, at)} of column {shown(name)}", whole[at]))
+
+
+def whole_numbers(kind, column):
+    """The cells of a column that may hold whole numbers beyond 2^53, 0 where nothing is known; None of other columns.
+
+    An array, or a list of Python objects; the column is one of pandas, polars or Arrow.
+    """
+    word = str(kind).lower()
+    if word.startswith(("int64", "uint64")):
+        if hasattr(column, "iloc"):
+            return column.to_numpy(dtype="uint64" if word.startswith("u") else "int64", na_value=0)
+        return column.fill_null(0).to_numpy()
+    if word.startswith(("int128", "uint128", "decimal", "object")):
+        return np.array(column.to_pylist() if hasattr(column, "to_pylist") else list(column), dtype=object)
+    return None
+
+
+def _label(column, row: int) -> str:
+    return f" ({shown(column.index[row])})" if hasattr(column, "iloc") and _text_of(column.index) else ""
+
+
 def _odd_cell(name, kind, column) -> str:
     """Which cell makes a column one of text, if it is one."""
     cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     if not any(isinstance(x, str) for x in cells):
         return ""
     row = odd_one(cells)
-    label = f" ({shown(column.index[row])})" if hasattr(column, "iloc") and _text_of(column.index) else ""
-    return f"row {row}{label} of column {shown(name)} holds {shown(cells[row])}: "
+    return f"row {row}{_label(column, row)} of column {shown(name)} holds {shown(cells[row])}: "
 
 
 def _from_pandas(column, dtype):

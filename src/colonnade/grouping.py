@@ -2,25 +2,32 @@
 
 Files that are in this order already are read as they are; others are sorted by DuckDB, within a limit of memory and
 with the help of the disk. Nothing here holds more than a few batches.
+
+DuckDB is given batches of Arrow with columns that are named here. It opens no file and sees no name of the user: it
+would expand ``*`` and ``[1]`` in paths, read folders such as ``value=3`` as columns, and ignore the case of columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
-from ._arguments import shown
+from ._arguments import printable, shown
 from ._threads import default_threads
 from .files._kinds import needed_module, one_line
 from .files._parquet import checked, opened
+from .files._triples import refuse_rounded_values
 from .observations import index_dtype
 
 BATCH = 1 << 20  # entries that are read at a time
+_SORTED_BATCH = 1 << 17  # Entries that DuckDB is given at a time; each of its threads holds some of these batches.
 _LARGE_GROUP = 1 << 26  # bytes of a row group from which it is read piece by piece
 
 
@@ -98,11 +105,6 @@ class Triples:
     labels: tuple[Labels | None, Labels | None] = (None, None)
     keep_order: bool = False
 
-    @property
-    def source(self) -> str:
-        """The files as a table of DuckDB."""
-        return f"read_parquet([{', '.join(map(literal, self.files))}])"
-
 
 def label_range(files, field: str) -> tuple[int, int] | None:
     """The least and the largest label in a column, as the footers tell; None if they do not."""
@@ -115,8 +117,10 @@ def label_range(files, field: str) -> tuple[int, int] | None:
 def _group_ranges(path: Path, field: str) -> list[tuple[int, int] | None]:
     """Least and largest value of a column in every row group; None where the footer does not tell."""
     metadata = opened(path).metadata
-    at = metadata.schema.names.index(field)
-    found = [metadata.row_group(k).column(at).statistics for k in range(metadata.num_row_groups)]
+    leaves = [j for j in range(metadata.num_columns) if metadata.schema.column(j).path == field]
+    if len(leaves) != 1:  # A column "a.b" and the field b of a structure a have the same path.
+        return [None] * metadata.num_row_groups
+    found = [metadata.row_group(k).column(leaves[0]).statistics for k in range(metadata.num_row_groups)]
     return [(one.min, one.max) if one is not None and one.has_min_max else None for one in found]
 
 
@@ -128,26 +132,36 @@ def may_be_ordered(triples: Triples) -> bool:
 
 def batches_as_they_are(triples: Triples, first_column: int) -> Iterator[Batch]:
     """Entries from `first_column` on, read in the order of the files; raises NotOrdered where that is another one."""
+    last = None
+    for batch in _batches(triples, first_column, BATCH):
+        if batch.columns.size:
+            last = _refuse_disorder(batch, last)
+            yield _from_column(batch, first_column)
+
+
+def _batches(triples: Triples, first_column: int, size: int) -> Iterator[Batch]:
+    """Entries in the order of the files, without row groups that have no column from `first_column` on."""
     row, column, value = triples.fields
-    start, last = _label_at(triples, first_column), None
+    start = _label_at(triples, first_column)
     for path in triples.files:
         ranges = enumerate(_group_ranges(path, column))
         groups = [k for k, found in ranges if found is None or found[1] >= start]
-        reader = by_pieces(path).iter_batches(BATCH, row_groups=groups, columns=[column, row, value])
-        while (read := checked(path, next, reader, None)) is not None:
-            batch = _positions_of(triples, read.column(column), read.column(row), read.column(value))
-            if batch.columns.size:
-                last = _refuse_disorder(batch, last)
-                yield _from_column(batch, first_column)
+        for read in pieces(path, (column, row, value), groups, size):
+            yield _positions_of(triples, *read.columns)
 
 
-def by_pieces(path: Path):
-    """A Parquet file of which no more is in memory than a row group or, if that is large, some pages."""
-    from pyarrow import parquet
+def pieces(path: Path, fields, groups: list[int] | None = None, size: int = BATCH) -> Iterator:
+    """Arrow record batches of some columns of a Parquet file, in the order of `fields`.
 
+    No more of the file is in memory than a row group or, if that is large, some pages.
+    """
     metadata = opened(path).metadata
     largest = max((metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups)), default=0)
-    return parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 22 if largest > _LARGE_GROUP else 0)
+    file = opened(path, pre_buffer=False, buffer_size=1 << 22 if largest > _LARGE_GROUP else 0)
+    groups = list(range(metadata.num_row_groups)) if groups is None else groups
+    reader = file.iter_batches(size, row_groups=groups, columns=list(fields))
+    while (read := checked(path, next, reader, None)) is not None:
+        yield read.select(list(fields))
 
 
 def _refuse_disorder(batch: Batch, last: tuple | None) -> tuple:
@@ -163,36 +177,103 @@ def sorted_batches(
     triples: Triples, first_column: int, memory: int, scratch: Path, told: Callable = lambda database: None
 ) -> Iterator[Batch]:
     """Entries from `first_column` on, sorted by DuckDB; `told` hears the connection, so that others can stop it."""
-    row, column, value = map(quoted, triples.fields)
-    number = ", row_number() OVER () AS k" if triples.keep_order else ""
-    table = f"SELECT {column} AS c, {row} AS r, {value} AS v{number} FROM {triples.source}"
-    wanted = f"c IS NULL OR c >= {_label_at(triples, first_column)}"
-    query = f"SELECT c, r, v FROM ({table}) WHERE {wanted} ORDER BY c, r{', k' if number else ''}"
-    with connection(memory, scratch) as database:
-        database.execute(f"SET preserve_insertion_order = {str(triples.keep_order).lower()}")
+    import pyarrow
+
+    sides = [pyarrow.from_numpy_dtype(index_dtype(triples.shape[side])) for side in (1, 0)]
+    schema = [("c", sides[0]), ("r", sides[1]), ("v", pyarrow.from_numpy_dtype(triples.dtype)), ("k", pyarrow.int64())]
+    schema = pyarrow.schema(schema if triples.keep_order else schema[:3])
+
+    def given() -> Iterator:
+        done = 0
+        for batch in _batches(triples, first_column, _SORTED_BATCH):
+            wanted = batch.columns >= first_column
+            arrays = [part[wanted] for part in (batch.columns, batch.rows, batch.values)]
+            places = np.arange(done, done + arrays[0].size)
+            done += places.size
+            yield pyarrow.record_batch([*arrays, places][: len(schema)], schema=schema)
+
+    query = f"SELECT c, r, v FROM given ORDER BY c, r{', k' if triples.keep_order else ''}"
+    for read in asked_of_duckdb(query, schema, given(), memory, scratch, told):
+        yield Batch(*(part.to_numpy() for part in read.columns))
+
+
+def different_values(files, field: str, kind, memory: int, scratch: Path):
+    """All different values of a column of Parquet files, as an Arrow array of type `kind` in increasing order.
+
+    Null is the first, if it occurs.
+    """
+    import pyarrow
+
+    schema = pyarrow.schema([("x", kind)])
+    read = (part for path in files for part in pieces(path, [field], size=_SORTED_BATCH))
+    given = (pyarrow.record_batch([part.column(0).cast(kind)], schema=schema) for part in read)
+    query = "SELECT DISTINCT x FROM given ORDER BY x NULLS FIRST"
+    found = [part.column(0).cast(kind) for part in asked_of_duckdb(query, schema, given, memory, scratch)]
+    return pyarrow.concat_arrays(found) if found else pyarrow.array([], kind)
+
+
+def asked_of_duckdb(
+    query: str, schema, batches: Iterable, memory: int, scratch: Path, told: Callable = lambda database: None
+) -> Iterator:
+    """Record batches that answer a query of the table ``given``, whose record batches have this schema."""
+    import pyarrow
+
+    failed = []
+
+    def watched() -> Iterator:
+        try:
+            yield from batches
+        except BaseException as error:  # DuckDB would make a text of it
+            failed.append(error)
+            raise
+
+    with _connection(memory, scratch) as database:
         told(database)
-        for read in arrow_batches(database, query):
-            yield _positions_of(triples, *read.columns)
+        database.register("given", pyarrow.RecordBatchReader.from_batches(schema, watched()))
+        try:
+            result = database.sql(query)
+            read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader  # its name in older versions
+            yield from read(BATCH)
+        except Exception:
+            if failed:
+                raise failed[0] from None
+            raise
 
 
 @contextmanager
-def connection(memory: int, scratch: Path):
-    """A DuckDB that keeps within `memory` bytes and spills into the folder `scratch`; its errors become ours."""
+def _connection(memory: int, scratch: Path):
+    """A DuckDB that keeps within `memory` bytes and spills into the folder `scratch`; its errors become ours.
+
+    It can open no other file.
+    """
     duckdb = needed_module("duckdb", "cli")
-    database = duckdb.connect()
+    config = {
+        "memory_limit": f"{max(memory // 1_000_000, 50)}MB",
+        "threads": default_threads(),
+        "preserve_insertion_order": False,
+    }
+    database = duckdb.connect(config={**config, "temp_directory": _as_text(scratch)})
     try:
-        database.execute(f"SET memory_limit = '{max(memory // 1_000_000, 50)}MB'")
-        database.execute(f"SET temp_directory = {literal(scratch)}")
-        database.execute(f"SET threads = {default_threads()}")
+        database.execute("SET enable_external_access = false")
         yield database
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
         raise OSError(
-            f"DuckDB failed: {one_line(error)}; free space beside the result, or raise --memory-limit"
+            f"DuckDB failed in {printable(scratch)}: {one_line(error)};"
+            " free space beside the result, or raise --memory-limit"
         ) from error
     finally:
         database.close()
+
+
+def _as_text(scratch: Path) -> str:
+    """The folder as DuckDB takes it; a name that is not text in UTF-8 is replaced by that of a temporary folder."""
+    try:
+        str(scratch).encode()
+    except UnicodeEncodeError:
+        return str(Path(tempfile.gettempdir()) / f"colonnade.{uuid4().hex}")
+    return str(scratch.absolute())
 
 
 def interrupt(connections: list) -> None:
@@ -204,21 +285,6 @@ def interrupt(connections: list) -> None:
             database.interrupt()
 
 
-def arrow_batches(database, query: str) -> Iterator:
-    """The result of a query as Arrow record batches."""
-    result = database.sql(query)
-    read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader  # its name in older versions
-    yield from read(BATCH)
-
-
-def literal(text) -> str:
-    return "'" + str(text).replace("'", "''") + "'"
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _label_at(triples: Triples, column: int) -> int:
     labels = triples.labels[1]
     return column if labels is None else int(labels.values[column])
@@ -226,6 +292,7 @@ def _label_at(triples: Triples, column: int) -> int:
 
 def _positions_of(triples: Triples, columns, rows, values) -> Batch:
     """Arrow arrays of labels and values, checked, as positions; NaN is left out."""
+    refuse_rounded_values(rows, columns, values)
     columns, rows = _positions(triples, columns, 1), _positions(triples, rows, 0)
     values = values.to_numpy(zero_copy_only=False).astype(triples.dtype, copy=False)
     seen = ~np.isnan(values)

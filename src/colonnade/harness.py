@@ -8,12 +8,14 @@ of the metrics (`metrics`) and under each of these its value. ``--samples`` take
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
-from ._arguments import as_indices, shown
+from ._arguments import as_indices, printable, shown
+from ._numbers import first_rounded, rounded_words
 from ._writing import new_file
 from .observations import Observations
 
@@ -47,7 +49,7 @@ def read_logs(folders, *, metric: str | None = None, filter: str | None = None, 
     for path in _log_files(folders, wanted):
         _read_file(path, settings.setdefault(_task(path), [metric, filter]), answers, hashes)
     if not answers:
-        raise ValueError(f"the logs in {', '.join(map(str, folders))} hold no question")
+        raise ValueError(f"the logs in {', '.join(map(printable, folders))} hold no question")
     questions = sorted({question for question, _ in answers})
     models = sorted({model for _, model in answers})
     row, column = ({name: k for k, name in enumerate(names)} for names in (questions, models))
@@ -95,15 +97,15 @@ def _log_files(folders, wanted) -> list[Path]:
     found = []
     for folder in map(Path, folders):
         if not folder.is_dir():
-            raise NotADirectoryError(f"{folder} is not a folder with logs of lm-evaluation-harness")
+            raise NotADirectoryError(f"{printable(folder)} is not a folder with logs of lm-evaluation-harness")
         found += folder.rglob("samples_*.jsonl")
     if not found:
-        names = ", ".join(map(str, folders))
+        names = ", ".join(map(printable, folders))
         raise FileNotFoundError(f"no samples_TASK_DATE.jsonl in {names}: run lm-evaluation-harness with --log_samples")
     if wanted is not None:
         missing = sorted(wanted - {_task(path) for path in found})
         if missing:
-            there = ", ".join(sorted({_task(path) for path in found}))
+            there = ", ".join(printable(task) for task in sorted({_task(path) for path in found}))
             raise ValueError(f"there is no log of the task {shown(missing[0])}; there are {there}")
         found = [path for path in found if _task(path) in wanted]
     return sorted(found, key=lambda path: (path.stem.rpartition("_")[2], str(path)))
@@ -115,11 +117,11 @@ def _task(path: Path) -> str:
 
 def _read_file(path: Path, setting: list, answers: dict, hashes: dict) -> None:
     """Put the answers of a file under (task, number), model; `setting` is the task's metric and filter, once known."""
-    task, model = _task(path), path.absolute().parent.name
+    task, model = _task(path), Path(os.path.abspath(path)).parent.name
     n_lines = n_answers = 0
     with open(path, encoding="utf-8") as lines:
         for n_lines, line in enumerate(lines, 1):
-            place = f"line {n_lines} of {path}"
+            place = f"line {n_lines} of {printable(path)}"
             sample = _sample(line, place)
             setting[1] = sample.get("filter") if setting[1] is None else setting[1]
             if sample.get("filter") != setting[1]:
@@ -130,7 +132,9 @@ def _read_file(path: Path, setting: list, answers: dict, hashes: dict) -> None:
             answers[question, model] = _value(sample, setting[0], place)
             _refuse_other(hashes.setdefault(question, (sample.get("doc_hash"), model)), sample, question, model, place)
     if n_lines and not n_answers:
-        raise ValueError(f"{path} has no answer with the filter {shown(setting[1])}; choose one that all files have")
+        raise ValueError(
+            f"{printable(path)} has no answer with the filter {shown(setting[1])}; choose one that all files have"
+        )
 
 
 def _refuse_other(first: tuple, sample: dict, question: tuple, model: str, place: str) -> None:
@@ -166,8 +170,15 @@ def _metrics(sample: dict, place: str) -> list[str]:
 def _value(sample: dict, metric: str, place: str) -> float:
     value = sample.get(metric)
     if not isinstance(value, (bool, int, float)):
-        there = [name for name in _metrics(sample, place) if isinstance(sample.get(name), (bool, int, float))]
+        there = [
+            printable(name) for name in _metrics(sample, place) if isinstance(sample.get(name), (bool, int, float))
+        ]
         raise ValueError(
             f"{place} has no number under the metric {shown(metric)}; metrics with one: {', '.join(there) or 'none'}"
         )
-    return float(value)
+    if first_rounded([value]) is not None:
+        raise ValueError(rounded_words(f"the metric {shown(metric)} at {place}", value))
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"the metric {shown(metric)} at {place} is too large for floating point: rescale it") from None

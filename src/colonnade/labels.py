@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ._arguments import shown
+from ._arguments import printable, shown
+from ._numbers import rounded_words
 from .checkpoints import publish_json, publishing, read_json
-from .files._csv import MISSING, plain
+from .files._csv import MISSING, first_rounded_text, plain, reaches_exact
 from .files._kinds import kind_of, needed_module, one_line
-from .files._parquet import checked, opened
-from .files._triples import as_labels, places_in_csv, refuse_unknown
-from .grouping import BATCH, Labels, Triples, arrow_batches, by_pieces, connection, label_range, literal, quoted
+from .files._parquet import opened
+from .files._triples import as_labels, places_in_csv, refuse_rounded_values, refuse_unknown
+from .grouping import BATCH, Labels, Triples, different_values, label_range, pieces
 
 _FIELDS = "row", "column", "value"
 _COPY, _RECORD = "triples.parquet", "copied.json"
@@ -93,7 +94,7 @@ def _opened(files, fields, shape, names: Names, folder: Path, memory: int) -> tu
 
     n_lines = sum(opened(path).metadata.num_rows for path in files)
     if n_lines == 0:
-        raise ValueError(f"{files[0]} has no entry")
+        raise ValueError(f"{printable(files[0])} has no entry")
     single = opened(files[0]).schema_arrow.field(fields[2]).type == pyarrow.float32()
     triples = Triples(tuple(files), tuple(fields), (0, 0), np.dtype("f4" if single else "f8"), n_lines)
     if shape is not None:
@@ -121,12 +122,12 @@ def _with_labels(triples: Triples, labels, names: Names) -> tuple[Triples, Names
 
 def _labels_in(triples: Triples, field: str, folder: Path, memory: int) -> Labels:
     """All different labels of a column."""
-    query = f"SELECT DISTINCT {quoted(field)} AS label FROM {triples.source} ORDER BY label NULLS FIRST"
-    with connection(memory, folder / "sorting") as database:
-        parts = [read.column(0) for read in arrow_batches(database, query)]
-    if parts[0].null_count:
+    import pyarrow
+
+    found = different_values(triples.files, field, pyarrow.int64(), memory, folder / "sorting")
+    if found.null_count:
         raise ValueError(f"some cells of the column {shown(field)} are empty; every entry needs its place")
-    labels = np.concatenate([part.to_numpy(zero_copy_only=False) for part in parts]).astype(np.int64)
+    labels = found.to_numpy()
     if labels[0] < 0:
         raise ValueError(f"some labels of the column {shown(field)} are negative, the least is {labels[0]}")
     return Labels(labels)
@@ -146,6 +147,8 @@ def _are_plain(given: TripleFiles) -> bool:
 
 def _copied(given: TripleFiles, kind: str, folder: Path, memory: int) -> Names:
     """Write the copy, if it is not there yet: labels as text at first, then numbers in place of names."""
+    import pyarrow
+
     if (folder / _RECORD).exists():
         return Names(**read_json(folder / _RECORD))
     text, copy = folder / "text.parquet", folder / _COPY
@@ -153,7 +156,8 @@ def _copied(given: TripleFiles, kind: str, folder: Path, memory: int) -> Names:
     if given.shape is not None and not all(are_whole):
         field = given.fields[are_whole.index(False)]
         raise ValueError(f"with a shape, the column {shown(field)} must hold whole numbers from 0; it holds names")
-    raw = [None if whole else _names_in(text, field, folder, memory) for whole, field in zip(are_whole, _FIELDS)]
+    sorting = pyarrow.large_string(), memory, folder / "sorting"
+    raw = [None if whole else different_values([text], field, *sorting) for whole, field in zip(are_whole, _FIELDS)]
     orders = [None if one is None else _in_order(one, kind) for one in raw]
     _write_numbers(text, copy, raw, orders)
     text.unlink()
@@ -178,6 +182,7 @@ def _write_text(given: TripleFiles, kind: str, path: Path) -> list[bool]:
             for one, part, text in zip(texts, labels, is_text):
                 if text:
                     one.see(part)
+            refuse_rounded_values(*arrays)
             values = arrays[2].cast(number, safe=False)
             writer.write_table(pyarrow.table([*labels, values], schema=schema), row_group_size=BATCH)
     return [not text or one.is_whole() for text, one in zip(is_text, texts)]
@@ -232,15 +237,9 @@ def _arrays(given: TripleFiles, kind: str) -> Iterator[list]:
     import pyarrow
 
     for path in given.paths:
-        read = _csv_batches(path, given) if kind == "csv" else _parquet_batches(path, given)
+        read = _csv_batches(path, given) if kind == "csv" else pieces(path, given.fields)
         for batch in read:
             yield [pyarrow.chunked_array([batch.column(k)]) for k in range(3)]
-
-
-def _parquet_batches(path: Path, given: TripleFiles) -> Iterator:
-    reader = by_pieces(path).iter_batches(BATCH, columns=list(given.fields))
-    while (batch := checked(path, next, reader, None)) is not None:
-        yield batch.select(list(given.fields))
 
 
 def _csv_batches(path: Path, given: TripleFiles) -> Iterator:
@@ -248,28 +247,36 @@ def _csv_batches(path: Path, given: TripleFiles) -> Iterator:
     from pyarrow import csv
 
     begun, header, only = places_in_csv(path, given.fields, given.header, given.delimiter)
-    types = dict(zip(only, (pyarrow.string(), pyarrow.string(), pyarrow.float64())))
-    options = (
-        csv.ReadOptions(column_names=[f"f{j}" for j in range(len(begun.lines[header]))], block_size=_CSV_BLOCK),
-        csv.ParseOptions(delimiter=begun.delimiter, newlines_in_values=True),
-        csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only),
-    )
-    try:
+
+    def read(number) -> Iterator:
+        types = dict(zip(only, (pyarrow.string(), pyarrow.string(), number)))
+        options = (
+            csv.ReadOptions(column_names=[f"f{j}" for j in range(len(begun.lines[header]))], block_size=_CSV_BLOCK),
+            csv.ParseOptions(delimiter=begun.delimiter, newlines_in_values=True),
+            csv.ConvertOptions(column_types=types, null_values=MISSING, include_columns=only),
+        )
         with open(path, "rb") as file:
             file.seek(begun.starts[header])
             yield from csv.open_csv(file, *options)
+
+    looked = False
+    try:
+        for batch in read(pyarrow.float64()):
+            if not looked and reaches_exact(batch.column(2)):
+                looked = True
+                _refuse_rounded_text(read(pyarrow.string()))
+            yield batch
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"{path} cannot be read as a table of triples: {one_line(error)}") from None
+        raise ValueError(f"{printable(path)} cannot be read as a table of triples: {one_line(error)}") from None
 
 
-def _names_in(text: Path, field: str, folder: Path, memory: int):
-    """All different names of a column, an Arrow array."""
-    import pyarrow
-
-    query = f"SELECT DISTINCT {quoted(field)} AS name FROM read_parquet([{literal(text)}]) ORDER BY name"
-    with connection(memory, folder / "sorting") as database:
-        parts = [read.column(0).cast(pyarrow.large_string()) for read in arrow_batches(database, query)]
-    return pyarrow.concat_arrays(parts)
+def _refuse_rounded_text(batches) -> None:
+    """Refuse whole numbers that float64 would change; record batches of row, column and value as text."""
+    for batch in batches:
+        at = first_rounded_text(batch.column(2))
+        if at is not None:
+            row, column, value = (str(batch.column(k)[at]) for k in range(3))
+            raise ValueError(rounded_words(f"the entry at row {shown(row)}, column {shown(column)}", int(value)))
 
 
 def _in_order(raw, kind: str) -> tuple[list[str], np.ndarray]:
@@ -289,7 +296,7 @@ def _write_numbers(text: Path, copy: Path, raw, orders) -> None:
     number = opened(text).schema_arrow.field("value").type
     schema = pyarrow.schema(list(zip(_FIELDS, [pyarrow.int64(), pyarrow.int64(), number])))
     with publishing(copy) as file, parquet.ParquetWriter(file, schema) as writer:
-        for batch in by_pieces(text).iter_batches(BATCH):
+        for batch in pieces(text, _FIELDS):
             labels = [
                 batch.column(side).cast(pyarrow.int64())
                 if raw[side] is None

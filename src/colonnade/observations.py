@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ._arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
-from ._numbers import numbers_of
+from ._numbers import before_rounding, first_rounded, numbers_of, rounded_words
 from ._threads import in_threads
 from .frames import FrameForm, is_frame, matrix_of_frame
 from .sources import real_dtype
@@ -135,6 +135,7 @@ class Observations:
         m, n = as_shape(shape)
         names = as_names("row_names", row_names, m), as_names("column_names", column_names, n)
         rows, columns = as_indices("rows", rows, m), as_indices("columns", columns, n)
+        whole = before_rounding(values)
         if isinstance(values, np.ma.MaskedArray):
             values = np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
         values = np.asarray(values)
@@ -144,6 +145,9 @@ class Observations:
                 "rows, columns and values must be 1-D and of one length;"
                 f" got {rows.shape}, {columns.shape} and {values.shape}"
             )
+        at = first_rounded(whole)
+        if at is not None:
+            raise ValueError(rounded_words(f"the entry at {place_of(rows[at], columns[at], names)}", whole[at]))
         values = values.astype(real_dtype(values.dtype), copy=False)
         if weights is not None:
             weights = _checked_weights(weights, ~np.isnan(values))

@@ -15,6 +15,7 @@ from importlib import resources
 
 import numpy as np
 
+from ._arguments import printable
 from ._writing import new_file
 from .certificates import remedy
 from .evidence import HeldOut, hold_out, spectrum
@@ -169,6 +170,7 @@ def _run(completion, command: str | None) -> dict:
     given = {name: value for name, value in settings.items() if value not in (None, "auto")}
     call = "colonnade.complete_triples(paths, out" if "input" in run else "colonnade.complete(data"
     line = command or run.get("command")
+    line = None if line is None else printable(line)
     return {
         "command": line if line is None or len(line) <= _LONGEST_COMMAND else line[: _LONGEST_COMMAND - 3] + "...",
         "python": call + "".join(f", {name}={value!r}" for name, value in given.items()) + ")" if settings else None,
@@ -235,7 +237,7 @@ def plain_name(name) -> str:
     """A name short enough to read, with what is not printable shown by its code."""
     text = str(name)
     text = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable(text)
 
 
 # -------------------------------------------------------------------------------------------------- pictures

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ._arguments import as_indices, as_shape, refuse_mask
+from ._numbers import first_rounded, rounded_words
 
 
 class Source:
@@ -62,7 +63,9 @@ class Source:
             if self._function is not None:
                 result[:, k] = self._call(np.arange(m), np.full(m, j))
             else:
-                result[:, k] = self._array[:, j]
+                column = self._array[:, j]
+                _refuse_rounded(column, np.arange(m), np.full(m, j))
+                result[:, k] = column
         self.entries_read += result.size
         _refuse_gaps(result, np.arange(m)[:, None], which[None, :])
         return result
@@ -73,7 +76,9 @@ class Source:
         if self._function is not None:
             result = self._call(rows, columns)
         else:
-            result = np.asarray(self._array[rows, columns], dtype=self.dtype)
+            result = self._array[rows, columns]
+            _refuse_rounded(result, rows, columns)
+            result = np.asarray(result, dtype=self.dtype)
         self.entries_read += result.size
         if allow_gaps:
             return np.where(np.isfinite(result), result, result.dtype.type(np.nan))
@@ -89,6 +94,7 @@ class Source:
                 f"the source function was asked for {rows.size:,} entries and returned {result.dtype} of shape"
                 f" {result.shape}; it must return an array of as many real numbers"
             )
+        _refuse_rounded(result, rows, columns)
         with np.errstate(over="ignore"):
             return result.astype(self.dtype, copy=False)
 
@@ -105,6 +111,13 @@ def as_source(data) -> Source:
 def real_dtype(dtype) -> np.dtype:
     """float32 stays float32; all else is worked in float64."""
     return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize == 4 else np.dtype(np.float64)
+
+
+def _refuse_rounded(values, rows, columns) -> None:
+    at = first_rounded(values)
+    if at is not None:
+        where = f"the entry at row {rows.flat[at]}, column {columns.flat[at]}"
+        raise ValueError(rounded_words(where, np.asarray(values).flat[at]))
 
 
 def _refuse_gaps(values, rows, columns) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ._arguments import printable
 from ._writing import new_folder
 from .checkpoints import checksum
 from .column_space import ColumnSpace
 from .completion import Completion
-from .files import checked_headers
+from .files import checked_headers, write_arrays
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
 from .observations import Observations
 from .stored import BLOCK_FORMAT, StoredCompletion, holds_only_blocks
@@ -58,8 +59,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "sha256_of_names": checksum_of_names(names),
     }
     with new_folder(path, force=force, is_ours=is_result) as working:
-        with open(working / _ARRAYS, "wb") as file:
-            np.savez(file, **arrays)
+        write_arrays(working / _ARRAYS, arrays)
         if names is not None:
             (working / NAMES).write_bytes(names)
         (working / FACTS).write_text(json.dumps(sealed(facts), indent=1) + "\n", encoding="utf-8")
@@ -76,7 +76,9 @@ def load_completion(path) -> Completion:
     """Read what `save_completion` wrote, and compare every array with its checksum."""
     path = Path(path)
     if not path.is_dir():
-        what = f"{path} is a file, not a folder" if path.exists() else f"there is no folder {path}"
+        what = (
+            f"{printable(path)} is a file, not a folder" if path.exists() else f"there is no folder {printable(path)}"
+        )
         raise FileNotFoundError(f"{what}; name one that Completion.save or `colonnade complete FILE -o FOLDER` wrote")
     try:
         facts = read_facts(path)
@@ -102,7 +104,7 @@ def load_completion(path) -> Completion:
         zipfile.BadZipFile,
         MemoryError,
     ) as error:
-        raise ValueError(f"{path} is not a completion or is damaged: {error}; compute it again") from error
+        raise ValueError(f"{printable(path)} is not a completion or is damaged: {error}; compute it again") from error
 
 
 def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:

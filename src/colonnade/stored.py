@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ._arguments import printable
 from .block_files import ENTRIES, SOLUTION, Block, array_path, records
 from .block_learning import read_lesson
 from .checkpoints import MARKS, publish, publish_json, read_array
@@ -113,7 +114,7 @@ class StoredCompletion(Completion):
         try:
             return read_array(array_path(self._folder, k, name), self._facts["blocks"][k]["sha256"][name])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self._folder} is damaged: {error}; compute it again") from error
+            raise ValueError(f"{printable(self._folder)} is damaged: {error}; compute it again") from error
 
     @cached_property
     def status(self) -> np.ndarray:

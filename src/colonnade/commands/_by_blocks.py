@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import click
 
+from ._lines import say
+
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
@@ -118,14 +120,14 @@ def dry_run(inputs, options: dict, engine: str) -> None:
 
     given = _triples(inputs, options)
     if given is None:
-        click.echo("The input is a table, which is completed in memory; --dry-run is for triples.")
+        say("The input is a table, which is completed in memory; --dry-run is for triples.")
         return
     rank = None if options["rank"] == "auto" else options["rank"]
     for line in estimate(given, rank).in_words(checked_memory(options["memory_limit"])):
-        click.echo(line)
+        say(line)
     how = {"memory": "all at once in memory", "dask": "by blocks of columns, solved by the workers of a cluster"}
     how = how.get(engine, "by blocks of columns, with the help of the disk")
-    click.echo(f"It would be completed {how}.")
+    say(f"It would be completed {how}.")
 
 
 def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, options: dict) -> tuple:

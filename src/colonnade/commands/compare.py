@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from ._lines import say
 from ._options import input_options, progress, read_input
 
 _KINDS = ".png", ".svg", ".pdf"
@@ -58,7 +59,11 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
         comparison = compare(data, names, holdout=holdout, progress=report, **numbers)
     if plot is not None and comparison.finished:
         _write_picture(comparison, plot, force)
-    click.echo(json.dumps(comparison.to_dict(), allow_nan=False) if as_json else str(comparison))
+    if as_json:
+        say(json.dumps(comparison.to_dict(), allow_nan=False))
+    else:
+        for line in str(comparison).split("\n"):
+            say(line)
     if comparison.interrupted:
         sys.exit(130)
 

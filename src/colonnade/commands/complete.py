@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run, stages
+from ._lines import say
 from ._options import AutoOr, input_options, progress, read_input
 from ._scores import lines_of
 from .report import check_report
@@ -113,12 +114,10 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
     if as_json:
         facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
         facts |= {} if scores is None else {"scores": _SCORES_MODEL}
-        click.echo(
-            json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False)
-        )
+        say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:
         for line in [source, *in_words(summary), *scored, f"Written: {', '.join(map(str, outputs))}"]:
-            click.echo(line)
+            say(line)
     if strict and summary["n_unfilled_columns"]:
         failure = click.ClickException(not_filled(summary)[0])
         failure.exit_code = 4

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from ._lines import say
+
 
 @click.command()
 @click.option(
@@ -28,4 +30,4 @@ def command(out: Path, columns: int | None, share: float | None, seed: int, forc
     if out.exists() and not force:
         raise click.UsageError(f"{out} exists; choose another name with --out, or replace it with --force")
     for line in complete_photograph(out, seed=seed, **arguments):
-        click.echo(line)
+        say(line)

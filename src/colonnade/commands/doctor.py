@@ -11,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from ._lines import say
+
 _NEEDED = "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "threadpoolctl"
 _OPTIONAL = {
     "click": "cli",
@@ -36,10 +38,10 @@ def command(as_json: bool) -> None:
     """
     facts = facts_of_the_machine()
     if as_json:
-        click.echo(json.dumps(facts))
+        say(json.dumps(facts))
         return
     for line in _in_words(facts):
-        click.echo(line)
+        say(line)
 
 
 def facts_of_the_machine() -> dict:

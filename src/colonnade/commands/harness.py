@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from ._lines import say
 from ._options import progress
 from ._scores import lines_of, records_of
 
@@ -66,7 +67,7 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
     refuse_existing(output, force)
     observations = _read(inputs, tasks, metric, filter)
     write_observed(observations, output, force=force)
-    click.echo(f"{_in_words(observations)} Written: {output}")
+    say(f"{_in_words(observations)} Written: {output}")
 
 
 @command.command("select")
@@ -88,9 +89,9 @@ def select_command(inputs, tasks, metric, filter, questions, output, force) -> N
     with progress("choosing"):
         rows = select_questions(observations, questions)
     samples = write_samples(observations, rows, output, force=force)
-    click.echo(f"{_in_words(observations)} Written: {output}")
+    say(f"{_in_words(observations)} Written: {output}")
     tasks = shlex.quote("".join(c for c in ",".join(samples) if c.isprintable()))
-    click.echo(f"Run the new model with: --tasks {tasks} --samples {output} --log_samples")
+    say(f"Run the new model with: --tasks {tasks} --samples {shlex.quote(str(output))} --log_samples")
 
 
 @command.command("score")
@@ -117,12 +118,12 @@ def score_command(inputs, tasks, metric, filter, level, chosen, as_json) -> None
     with progress("completing"):
         table = scores(observations, level=level, chosen="auto" if chosen is None else chosen)
     if as_json:
-        click.echo(json.dumps(records_of(observations, table), allow_nan=False))
+        say(json.dumps(records_of(observations, table), allow_nan=False))
         return
     for line in [_in_words(observations), *lines_of(observations, table, level)]:
-        click.echo(line)
+        say(line)
     if observations.full_columns.size == table.size:
-        click.echo("Every model answered every question; there is nothing to predict.")
+        say("Every model answered every question; there is nothing to predict.")
 
 
 def _in_words(o) -> str:

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from ._lines import say
 from ._options import input_options, progress, read_input
 
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
@@ -29,15 +30,15 @@ def command(inputs, as_json, **options) -> None:
     with progress("inspecting"):
         facts = inspect_observations(observations)
     if as_json:
-        click.echo(json.dumps({"inputs": [str(path) for path in inputs], **facts}, allow_nan=False))
+        say(json.dumps({"inputs": [str(path) for path in inputs], **facts}, allow_nan=False))
         return
     blocks = _can_show(_BARS)
     for line in [*_picture(observations, blocks), *inspection_in_words(facts), *_spectrum_bars(facts, blocks)]:
-        click.echo(line)
+        say(line)
     for sentence in facts["advice"]:
-        click.echo(f"Advice: {sentence}")
+        say(f"Advice: {sentence}")
     if facts["can_be_completed"] and (facts["columns"]["partial"] or facts["columns"]["empty"]):
-        click.echo("Next: colonnade complete, with the same input and options")
+        say("Next: colonnade complete, with the same input and options")
 
 
 def _picture(observations, blocks: bool) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from ._lines import say
 from ._options import input_options, progress, read_input
 
 
@@ -118,11 +119,12 @@ def _print_plan(planned: dict, basis, seed: int, as_json: bool, remark: str) -> 
     with progress("planning"):
         found = plan(**planned, basis=basis, random_state=seed)
     if as_json:
-        click.echo(json.dumps(_finite(asdict(found)), allow_nan=False))
+        say(json.dumps(_finite(asdict(found)), allow_nan=False))
     else:
-        click.echo(str(found))
+        for line in str(found).split("\n"):
+            say(line)
         if remark:
-            click.echo(remark)
+            say(remark)
 
 
 def _finite(value):
@@ -147,10 +149,10 @@ def _print_rows(completion, rows: list[int], as_json: bool) -> None:
     names = completion.row_names
     if as_json:
         chosen = None if names is None else [str(names[i]) for i in rows]
-        click.echo(json.dumps({"shape": list(completion.shape), "rows": rows, "names": chosen}))
+        say(json.dumps({"shape": list(completion.shape), "rows": rows, "names": chosen}))
         return
     for i in rows:
-        click.echo(str(i) if names is None else _plain(names[i], shown))
+        say(str(i) if names is None else _plain(names[i], shown))
 
 
 def _plain(name, shown) -> str:

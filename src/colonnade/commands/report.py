@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ._lines import say
 from ._options import progress
 
 
@@ -32,9 +33,9 @@ def command(result: Path, output: Path | None, as_json: bool, force: bool) -> No
         completion = Completion.load(result)
         write_report(completion, output, force=force)
     if as_json:
-        click.echo(json.dumps({"result": str(result), "report": str(output), **summarise(completion)}, allow_nan=False))
+        say(json.dumps({"result": str(result), "report": str(output), **summarise(completion)}, allow_nan=False))
     else:
-        click.echo(f"Written: {output}")
+        say(f"Written: {output}")
 
 
 def check_report(output: Path, force: bool) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from ._lines import say
+
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, type=click.Choice(["figure1", "figure2", "theory", "all"]))
@@ -24,5 +26,5 @@ def command(names: tuple[str, ...], out: Path, quick: bool, resume: bool, force:
 
     verdicts = experiments.reproduce(names, out, quick=quick, resume=resume, force=force, progress=experiments.Lines())
     for line in experiments.verdict_lines(verdicts):
-        click.echo(line)
-    click.echo(f"Tables, facts and figures are in {out}")
+        say(line)
+    say(f"Tables, facts and figures are in {out}")

@@ -10,15 +10,22 @@ from pathlib import Path
 
 import numpy as np
 
+from .._arguments import printable
+from .._writing import name_file
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file in one step: whoever reads it, even after a crash, sees the old content or the new one."""
     partial = partial_name(path)
-    with open(partial, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    try:
+        with open(partial, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        name_file(error, path, partial)
+        raise
 
 
 def partial_name(path: Path) -> Path:
@@ -53,8 +60,8 @@ class Results:
             return
         if self.stored().get("settings") != self.settings:
             raise ValueError(
-                f"{self.folder} holds results of {self.name} with other settings; choose another folder with --out,"
-                " or replace them with --force"
+                f"{printable(self.folder)} holds results of {self.name} with other settings; choose another folder with"
+                " --out, or replace them with --force"
             )
 
     def start(self, resume: bool) -> None:
@@ -96,7 +103,7 @@ class Results:
     def _read(self) -> None:
         lines = self.path("csv").read_text("utf-8").splitlines()
         if not lines or lines[0] != self._lines[0] or any(line.count(",") != len(self.columns) - 1 for line in lines):
-            raise ValueError(f"{self.path('csv')} is not a table of {self.name}; start again with --force")
+            raise ValueError(f"{printable(self.path('csv'))} is not a table of {self.name}; start again with --force")
         self._lines, self.done = lines, {line.split(",")[0] for line in lines[1:]}
 
     def _write(self) -> None:

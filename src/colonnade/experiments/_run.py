@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .._arguments import as_choice
+from .._arguments import as_choice, printable
 from .._threads import default_threads
 from ._matrices import SEED
 from ._progress import Clock, Progress
@@ -70,7 +70,7 @@ def redraw(name: str, out) -> None:
     experiment, results = import_module(f".{name}", __package__), Results(Path(out), name, {}, ())
     stored = results.stored()
     if not stored.get("finished"):
-        raise ValueError(f"{results.path('json')} is not of a finished experiment; run it with --resume")
+        raise ValueError(f"{printable(results.path('json'))} is not of a finished experiment; run it with --resume")
     if hasattr(experiment, "draw"):
         save_figure(experiment.draw(results.table(), stored["settings"]), results)
 

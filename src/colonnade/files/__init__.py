@@ -6,7 +6,7 @@ from ._kinds import SUFFIXES, FileForm, is_zarr
 from ._observed import write_observed
 from ._read import read
 from ._scores import check_scores_path, write_scores
-from ._write import write
+from ._write import write, write_arrays
 
 __all__ = [
     "SUFFIXES",
@@ -18,6 +18,7 @@ __all__ = [
     "read",
     "read_asked",
     "write",
+    "write_arrays",
     "write_entries",
     "write_observed",
     "write_scores",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import zipfile
 import zlib
+from collections import Counter
 from pathlib import Path
 from tokenize import TokenError
 
 import numpy as np
 
+from .._arguments import printable
 from .._writing import in_bytes
 from ..observations import Observations
-from ._kinds import FileForm, one_line, refuse_beyond_memory
+from ._kinds import FileForm, one_line, refuse_beyond_memory, safe_key
 
 _ROW_KEYS = "row_names", "rows"
 _COLUMN_KEYS = "column_names", "columns", "cols"
@@ -24,7 +26,7 @@ _DAMAGE = zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError
 def read_npy(path: Path) -> Observations:
     """What an npy file holds; it is mapped, not read whole."""
     with open(path, "rb") as file:
-        _check_header(file, path.stat().st_size, str(path))
+        _check_header(file, path.stat().st_size, printable(path))
     return Observations.from_dense(np.load(path, mmap_mode="r", allow_pickle=False), origin=FileForm("npy"))
 
 
@@ -38,11 +40,11 @@ def read_npz(path: Path, key: str | None) -> Observations:
             key = _chosen(path, headers, key)
             names, name_keys = _names(arrays, headers, headers[key][0])
             form = FileForm("npz", key=key, name_keys=name_keys)
-            return Observations.from_dense(arrays[key], **names, origin=form)
+            return Observations.from_dense(arrays[f"{key}.npy"], **names, origin=form)
     except (*_DAMAGE, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place before the beginning of the file
             raise
-        raise ValueError(f"{path} is damaged or not an npz file: {one_line(error)}") from error
+        raise ValueError(f"{printable(path)} is damaged or not an npz file: {one_line(error)}") from error
 
 
 def _check_header(stream, size: int, name: str) -> tuple[tuple[int, ...], np.dtype]:
@@ -72,28 +74,32 @@ def checked_headers(path: Path) -> dict:
     """(shape, dtype) of every array in an npz file, none of which is larger than memory or made of objects."""
     headers = {}
     with zipfile.ZipFile(path) as archive:
+        members = Counter(archive.namelist())
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
                 name = member.filename[:-4]
+                if name in members or members[member.filename] > 1:  # numpy would take one of them
+                    raise ValueError(f"{printable(path)} holds two arrays {name!r:.60}; save it anew")
                 refuse_beyond_memory(path, member.file_size, f", array {name!r:.60},")
                 with archive.open(member) as stream:
-                    headers[name] = _check_header(stream, member.file_size, f"{path}, array {name!r:.60},")
+                    headers[name] = _check_header(stream, member.file_size, f"{printable(path)}, array {name!r:.60},")
     if not headers:
-        raise ValueError(f"{path} holds no array")
+        raise ValueError(f"{printable(path)} holds no array")
     return headers
 
 
 def _chosen(path: Path, headers: dict, key: str | None) -> str:
     if key is not None:
         if key not in headers:
-            raise ValueError(f"{path} has no array {key!r}; it has {_listed(headers)}")
-        return key
+            raise ValueError(f"{printable(path)} has no array {key!r}; it has {_listed(headers)}")
+        return safe_key(path, key)
     tables = [name for name, (shape, _) in headers.items() if len(shape) == 2]
     if len(tables) != 1:
         raise ValueError(
-            f"{path} holds {len(tables)} arrays of two dimensions, so name one by its key; it has {_listed(headers)}"
+            f"{printable(path)} holds {len(tables)} arrays of two dimensions, so name one by its key;"
+            f" it has {_listed(headers)}"
         )
-    return tables[0]
+    return safe_key(path, tables[0])
 
 
 def _listed(headers: dict) -> str:
@@ -108,7 +114,7 @@ def _names(arrays, headers: dict, shape) -> tuple[dict, tuple]:
         for candidate in candidates:
             length, dtype = headers.get(candidate, (None, None))
             if length == tuple(shape[side : side + 1]) and dtype.kind == "U":
-                names[argument], keys[side] = arrays[candidate], candidate
+                names[argument], keys[side] = arrays[f"{candidate}.npy"], candidate
                 break
     return names, tuple(keys)
 
@@ -122,4 +128,4 @@ def _sparse(path: Path, arrays, headers: dict) -> Observations:
         form = FileForm("npz", name_keys=name_keys, sparse=True)
         return Observations.from_sparse(S, **names, origin=form)
     except (ValueError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"{path} is not a sound sparse matrix: {one_line(error)}") from error
+        raise ValueError(f"{printable(path)} is not a sound sparse matrix: {one_line(error)}") from error

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
-from .._arguments import shown
+from .._arguments import printable, shown
+from .._numbers import EXACT, rounded_words
 from ..frames import matrix_of_frame
 from ..observations import Observations
 from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
@@ -55,7 +57,9 @@ def read_csv(path: Path, header, row_names, delimiter: str | None, missing=()) -
         header = untitled or _has_header(begun.lines)
     body = begun.lines[header:]
     if not body:
-        raise ValueError(f"{path} has a line of names and no row; say --no-header (header=False) if these are data")
+        raise ValueError(
+            f"{printable(path)} has a line of names and no row; say --no-header (header=False) if these are data"
+        )
     if row_names == "auto":
         row_names = untitled or _has_row_names(body, first[0] if header else None)
     table = read_columns(path, begun, header, ["f0"] if row_names else [], missing=missing)
@@ -63,11 +67,11 @@ def read_csv(path: Path, header, row_names, delimiter: str | None, missing=()) -
     titles = first[row_names and not untitled :] if header else None
     if titles is not None and len(titles) != table.num_columns - row_names:
         raise ValueError(
-            f"{path} has {len(first)} names in its first line and {table.num_columns} cells in the next:"
+            f"{printable(path)} has {len(first)} names in its first line and {table.num_columns} cells in the next:"
             " check the delimiter, or say --no-header (header=False)"
         )
     form = FileForm(
-        "csv", delimiter=begun.delimiter, header=header, corner=None if untitled else first[0] if header else ""
+        "csv", delimiter=begun.delimiter, header=header, corner=None if untitled else plain(first)[0] if header else ""
     )
     matrix = matrix_of_frame(table.select(table.column_names[row_names:]))
     return Observations.from_dense(matrix, row_names=plain(names), column_names=plain(titles), origin=form)
@@ -94,7 +98,7 @@ def beginning(path: Path, delimiter: str | None = None) -> Beginning:
             lines.append(_cells(_decoded(path, line), delimiter))
         at = end
     if not lines:
-        raise ValueError(f"{path} has only empty lines: save the table anew")
+        raise ValueError(f"{printable(path)} has only empty lines: save the table anew")
     return Beginning(delimiter, lines, starts)
 
 
@@ -124,9 +128,9 @@ def _decoded(path: Path, line: bytes) -> str:
     try:
         text = line.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not text in UTF-8: save it as such") from None
+        raise ValueError(f"{printable(path)} is not text in UTF-8: save it as such") from None
     if "\0" in text:
-        raise ValueError(f"{path} is not a text table: it has bytes that are no text; save it as csv")
+        raise ValueError(f"{printable(path)} is not a text table: it has bytes that are no text; save it as csv")
     return text
 
 
@@ -202,11 +206,54 @@ def read_columns(path: Path, begun: Beginning, header: bool, text=(), only=None,
     fields = [f"f{j}" for j in range(len(body))]
     types = {name: pyarrow.string() if name in text else pyarrow.float64() for name in fields}
     arguments = path, begun.starts[header], begun.delimiter, types, only, (*MISSING, *missing)
+    titles = begun.lines[0] if header else None
     try:
-        return _parsed(*arguments)
+        table = _parsed(*arguments)
     except pyarrow.ArrowInvalid as error:
-        titles = begun.lines[0] if header else None
         raise ValueError(_refusal(error, arguments, titles, text)) from None
+    _refuse_rounded(table, arguments, titles, text)
+    return table
+
+
+def _refuse_rounded(table, arguments, titles, text) -> None:
+    """Refuse whole numbers that float64 would change. Columns with large numbers are read again, as text."""
+    import pyarrow
+
+    large = [name for name in table.column_names if name not in text and reaches_exact(table.column(name))]
+    if not large:
+        return
+    *others, types, _, missing = arguments
+    asked = [name for name in table.column_names if name in text] + large
+    cells = _parsed(*others, dict.fromkeys(types, pyarrow.string()), asked, missing)
+    for name in large:
+        at = first_rounded_text(cells.column(name), table.column(name))
+        if at is not None:
+            where = f"the cell of {printable(arguments[0])} in {_place(cells, at, name, titles, types, text)}"
+            raise ValueError(rounded_words(where, int(cells.column(name)[at].as_py())))
+
+
+def reaches_exact(numbers) -> bool:
+    """Whether an Arrow array of floats has some from 2^53 on, which whole numbers may have become by rounding."""
+    import pyarrow.compute as pc
+
+    return pc.any(pc.greater_equal(pc.abs(numbers), float(EXACT))).as_py() is True
+
+
+def first_rounded_text(cells, numbers=None) -> int | None:
+    """Where the first whole number stands that float64 changes; None if there is none.
+
+    A cell with as many digits as float64 is written with, and zeros after them, is not changed. Cells are text;
+    `numbers` are those that were made of them, null for words that stand for nothing.
+    """
+    import pyarrow.compute as pc
+
+    long = pc.match_substring_regex(cells, r"^\s*[+-]?[0-9]{16,}\s*$")
+    long = long if numbers is None else pc.and_(long, pc.is_valid(numbers))
+    for at in pc.indices_nonzero(long).to_pylist():
+        cell = Decimal(cells[at].as_py())
+        if cell not in (int(float(cell)), Decimal(repr(float(cell)))):
+            return at
+    return None
 
 
 def _refusal(error, arguments, titles, text) -> str:
@@ -216,12 +263,15 @@ def _refusal(error, arguments, titles, text) -> str:
     path = arguments[0]
     if "conversion error to double" in str(error):
         try:
-            return _wrong_cells(path, arguments, titles, text) or f"{path}: {one_line(error)}"
+            return _wrong_cells(path, arguments, titles, text) or f"{printable(path)}: {one_line(error)}"
         except pyarrow.ArrowInvalid as another:
             error = another
     if "UTF8" in str(error):
-        return f"{path} is not text in UTF-8: save it as such"
-    return _uneven_line(*arguments[:3], len(arguments[3])) or f"{path} cannot be read as a table: {one_line(error)}"
+        return f"{printable(path)} is not text in UTF-8: save it as such"
+    return (
+        _uneven_line(*arguments[:3], len(arguments[3]))
+        or f"{printable(path)} cannot be read as a table: {one_line(error)}"
+    )
 
 
 def _uneven_line(path: Path, start: int, delimiter: str, n_cells: int) -> str | None:
@@ -234,13 +284,13 @@ def _uneven_line(path: Path, start: int, delimiter: str, n_cells: int) -> str | 
         try:
             for cells in lines:
                 if len(cells) not in (0, n_cells):
-                    has = f"line {line:,} of {path} has {len(cells):,} cells where others have {n_cells:,}"
+                    has = f"line {line:,} of {printable(path)} has {len(cells):,} cells where others have {n_cells:,}"
                     if first + lines.line_num - line > 1:
                         return f"{has}: a quotation mark in it is not closed"
                     return f"{has}: mend it, or put quotes about a cell that holds {delimiter!r}"
                 line = first + lines.line_num
         except csv.Error:  # a cell without end
-            return f"line {line:,} of {path} has a cell that does not end: close its quotation mark"
+            return f"line {line:,} of {printable(path)} has a cell that does not end: close its quotation mark"
     return None
 
 
@@ -284,19 +334,25 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
     if first is None:
         return None
     row, j, cell, in_its_column = first
-    named = f" ({shown(table.column(0)[row].as_py())})" if "f0" in text else ""
-    column = shown(titles[j - (len(types) - len(titles))]) if titles else str(j)
+    place = _place(table, row, f"f{j}", titles, types, text)
     remedy = "leave it empty, or name it with --missing (missing=...), if it is not known"
     if re.match(_DECIMAL_COMMA, cell):
         remedy = "use a decimal point"
     elif 1 < in_its_column == table.num_rows:
         remedy = "drop that column, which has no number"
     wrong = (
-        f"1 cell of {path} is not a number, in"
+        f"1 cell of {printable(path)} is not a number, in"
         if count == 1
-        else f"{count:,} cells of {path} are not numbers, the first in"
+        else f"{count:,} cells of {printable(path)} are not numbers, the first in"
     )
-    return f"{wrong} row {row}{named}, column {column}: {shown(cell)}; {remedy}"
+    return f"{wrong} {place}: {shown(cell)}; {remedy}"
+
+
+def _place(table, row: int, name: str, titles, types, text) -> str:
+    """Row and column of a cell, of which the column is called f0, f1, ... in the table."""
+    named = f" ({shown(table.column('f0')[row].as_py())})" if "f0" in text else ""
+    j = int(name[1:])
+    return f"row {row}{named}, column " + (shown(titles[j - (len(types) - len(titles))]) if titles else str(j))
 
 
 def plain(names):
@@ -306,8 +362,11 @@ def plain(names):
 
 def guarded(name: str) -> str:
     """A name that no spreadsheet takes for a formula: an apostrophe before =, +, -, @, unless it is a number."""
-    return "'" + name if _FORMULA.match(name) and not re.match(NUMBER, name) else name
+    return "'" + name if _FORMULA.match(name) and not re.match(NUMBER, name, re.ASCII) else name
 
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+# What a spreadsheet skips before a formula: blanks, and characters that are not seen.
+_SKIPPED = r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff]*"
+_SIGNS = r"[=+\-@\t\r\n＝＋－＠﹦﹢﹣﹫]"
+_FORMULA = re.compile(f"'*{_SKIPPED}{_SIGNS}")
+_GUARDED = re.compile(f"'+{_SKIPPED}{_SIGNS}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arguments import shown
+from .._arguments import printable, shown
 from .._writing import new_file
 from ._csv import plain
 from ._kinds import FileForm, kind_of, kind_of_name
@@ -50,7 +50,7 @@ def read_asked(observations, path, *, row=None, column=None) -> Asked:
     path = Path(path)
     kind = kind_of(path)
     if kind not in ("csv", "parquet"):
-        raise ValueError(f"asked entries are read from csv or Parquet; {path} is {kind}")
+        raise ValueError(f"asked entries are read from csv or Parquet; {printable(path)} is {kind}")
     fields = _fields(observations.origin, row, column)
     labels = [_labels(part, field, kind) for part, field in zip(read_fields(path, kind, fields), fields)]
     return Asked(fields, labels, *_places(observations, labels, fields))
@@ -73,7 +73,9 @@ def write_entries(completion, wanted, path, *, level: float = 0.9, force: bool =
     """
     path = Path(path)
     if kind_of_name(path) not in ("csv", "parquet"):
-        raise ValueError(f"asked entries are written to a file whose name ends in .csv or .parquet; got {path}")
+        raise ValueError(
+            f"asked entries are written to a file whose name ends in .csv or .parquet; got {printable(path)}"
+        )
     asked = wanted if isinstance(wanted, Asked) else read_asked(completion.observations, wanted)
     value = completion.entries(asked.rows, asked.columns)
     low, high = completion.interval(asked.rows, asked.columns, level)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._arguments import printable
 from .._writing import in_bytes
 
 SUFFIXES = {
@@ -95,30 +96,30 @@ def kind_of(path: Path) -> str:
     if path.is_dir():
         if is_zarr(path):
             return "zarr"
-        raise ValueError(f"{path} is a folder and not a Zarr array")
+        raise ValueError(f"{printable(path)} is a folder and not a Zarr array")
     if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+        raise FileNotFoundError(f"there is no file {printable(path)}")
     if not path.is_file():
-        raise ValueError(f"{path} is not an ordinary file")
+        raise ValueError(f"{printable(path)} is not an ordinary file")
     with open(path, "rb") as file:
         head = file.read(4096)
     if not head:
-        raise ValueError(f"{path} is empty")
+        raise ValueError(f"{printable(path)} is empty")
     if path.suffix.lower() in _FOREIGN:
-        raise ValueError(f"{path} is of a kind that is not read; save it as csv or Parquet")
+        raise ValueError(f"{printable(path)} is of a kind that is not read; save it as csv or Parquet")
     said = SUFFIXES.get(path.suffix.lower())
     found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if found is None:
         for magic, remedy in _OTHERS.items():
             if head.startswith(magic):
-                raise ValueError(f"{path} cannot be read: {remedy}")
+                raise ValueError(f"{printable(path)} cannot be read: {remedy}")
     if said is None:
         if found is None and b"\0" in head:
-            raise ValueError(f"{path} is of no kind that can be read; those are {_KNOWN}")
+            raise ValueError(f"{printable(path)} is of no kind that can be read; those are {_KNOWN}")
         return found or "csv"
     if (said if said != "csv" else None) != found:
         looks = f"it begins like {found}: rename it" if found else "it is truncated or of another kind"
-        raise ValueError(f"{path} is not {said}, as its name says; {looks}")
+        raise ValueError(f"{printable(path)} is not {said}, as its name says; {looks}")
     return said
 
 
@@ -126,7 +127,7 @@ def kind_of_name(path: Path) -> str:
     """The kind that a file to be written shall have."""
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None:
-        raise ValueError(f"{path} has no ending that says its kind; those are {', '.join(SUFFIXES)}")
+        raise ValueError(f"{printable(path)} has no ending that says its kind; those are {', '.join(SUFFIXES)}")
     return kind
 
 
@@ -137,7 +138,7 @@ def is_zarr(path: Path) -> bool:
 def files_in(folder: Path) -> list[Path]:
     """The tables in a folder, by name; hidden ones and those that begin with _ are not data."""
     if (folder / "facts.json").is_file():
-        raise ValueError(f"{folder} is a result of colonnade, not data: open it with Completion.load")
+        raise ValueError(f"{printable(folder)} is a result of colonnade, not data: open it with Completion.load")
     found = [
         path
         for path in sorted(folder.rglob("*"))
@@ -146,7 +147,7 @@ def files_in(folder: Path) -> list[Path]:
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not found:
-        raise ValueError(f"the folder {folder} holds no csv or Parquet file and is no Zarr array")
+        raise ValueError(f"the folder {printable(folder)} holds no csv or Parquet file and is no Zarr array")
     return found
 
 
@@ -165,7 +166,8 @@ def refuse_beyond_memory(path, needed: float, what: str = "") -> None:
     """Refuse what would not fit, before anything is allocated."""
     if needed > memory_size():
         raise MemoryError(
-            f"{path}{what} declares {in_bytes(needed)}, and this machine has {in_bytes(memory_size())} of memory"
+            f"{printable(path)}{what} declares {in_bytes(needed)}, and this machine has {in_bytes(memory_size())} of"
+            " memory"
         )
 
 
@@ -177,9 +179,20 @@ def blocks_of(completion, step: int | None = None):
         yield lo, completion.columns(np.arange(lo, min(lo + step, n)))
 
 
+def safe_key(path: Path, key: str) -> str:
+    """A key under which the result can be written: it must not lead out of the folder where somebody unpacks it."""
+    parts = key.replace("\\", "/").split("/")
+    if ".." in parts or not parts[0] or ":" in parts[0] or not key.isprintable():
+        raise ValueError(
+            f"the array {key!r:.60} of {printable(path)} has a name that is not safe to write again; save it under a"
+            " plain name such as 'X'"
+        )
+    return key
+
+
 def one_line(error: BaseException) -> str:
     """What a library says, for the end of a sentence."""
-    text = " ".join(str(error).split())
+    text = printable(" ".join(str(error).split()))
     return text if len(text) <= 200 else text[:197] + "..."
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._arguments import printable
 from .._writing import new_file
 from ._kinds import kind_of_name
 from ._tables import write_csv, write_parquet
@@ -26,7 +27,7 @@ def write_observed(observations, path, *, force: bool = False) -> None:
     path, o = Path(path), observations
     kind = kind_of_name(path)
     if kind not in ("csv", "parquet"):
-        raise ValueError(f"observations are written to csv or Parquet; got {path}")
+        raise ValueError(f"observations are written to csv or Parquet; got {printable(path)}")
     M = np.full(o.shape, np.nan, o.values.dtype)
     M[o.rows, o.entry_columns] = o.values
     with new_file(path, force=force) as working:

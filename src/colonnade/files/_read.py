@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arguments import as_choice, as_shape
+from .._arguments import as_choice, as_shape, printable
 from .._numbers import reads_as_number
 from ..observations import Observations
 from ._arrays import read_npy, read_npz
@@ -79,7 +79,7 @@ def read(
     try:
         observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates, words)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} holds names that are not text in UTF-8: {error}") from error
+        raise ValueError(f"{printable(path)} holds names that are not text in UTF-8: {error}") from error
     if numbers:
         with np.errstate(over="ignore"):
             numbers = np.array(numbers).astype(observations.values.dtype)  # -99.9 in single precision is another number
@@ -105,7 +105,7 @@ def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates, m
     (path,) = paths
     kind = kind_of(path)
     if shape is not None:
-        raise ValueError(f"a shape is for triples; {path} has its own")
+        raise ValueError(f"a shape is for triples; {printable(path)} has its own")
     if kind == "npy":
         return read_npy(path)
     if kind == "npz":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .._arguments import printable
 from .._writing import new_file
 from ._kinds import kind_of_name, needed_module
 from ._tables import write_labelled
@@ -32,4 +33,4 @@ def write_scores(table, names, path, *, force: bool = False) -> None:
 
 def check_scores_path(path: Path) -> None:
     if kind_of_name(path) not in ("csv", "parquet"):
-        raise ValueError(f"scores are written to a file whose name ends in .csv or .parquet; got {path}")
+        raise ValueError(f"scores are written to a file whose name ends in .csv or .parquet; got {printable(path)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -49,13 +50,14 @@ def write_parquet(M, row_names, column_names, form: FileForm, path: Path) -> Non
     names = [str(j) for j in range(M.shape[1])] if column_names is None else list(column_names)
     table = table_of(M, names)
     if form.index is not None:
-        for field in reversed(form.index.schema):
-            table = table.add_column(0, field, form.index.column(field.name))
+        for k, field in enumerate(form.index.schema):
+            table = table.add_column(k, field, form.index.column(k))
     elif row_names is not None:
-        title = next(title for title in ("name", "row_name", "_name", "_row_name") if title not in names)
+        title = next(title for title in ("_" * k + "name" for k in count()) if title not in names)
         table = table.add_column(0, title, pyarrow.array(list(row_names)))
     table = table.replace_schema_metadata(_pandas_note(form.metadata, names, M.dtype))
-    parquet.write_table(table, path, write_page_checksum=True)
+    with open(path, "wb") as file:
+        parquet.write_table(table, file, write_page_checksum=True)
 
 
 def _pandas_note(metadata, names, dtype) -> dict | None:
@@ -126,7 +128,8 @@ def write_labelled(labels, numbers, titles, path: Path, working: Path) -> None:
 
     numbers = [pyarrow.array(x, from_pandas=True) for x in numbers]
     if kind_of_name(path) == "parquet":
-        parquet.write_table(pyarrow.table([*labels, *numbers], names=titles), working, write_page_checksum=True)
+        with open(working, "wb") as file:
+            parquet.write_table(pyarrow.table([*labels, *numbers], names=titles), file, write_page_checksum=True)
     else:
         labels = [each_name(part, guarded) for part in labels]
         table = pyarrow.table([*labels, *numbers], names=[str(k) for k in range(len(titles))])

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arguments import shown
+from .._arguments import printable, shown
+from .._numbers import first_rounded, rounded_words
+from ..frames import whole_numbers
 from ..observations import Observations
 from ._csv import MISSING, beginning, plain, read_columns
 from ._kinds import FileForm, kind_of, needed_module, refuse_beyond_memory
@@ -28,6 +30,8 @@ def read_triples(paths: list[Path], fields, shape, duplicates: str, header, deli
     parts = [read_fields(path, kind, fields, header, delimiter) for path in paths]
     rows, row_names, whole_rows = _codes([part[0] for part in parts], fields[0], kind, shape and shape[0])
     columns, column_names, whole_columns = _codes([part[1] for part in parts], fields[1], kind, shape and shape[1])
+    for part in parts:
+        refuse_rounded_values(*part)
     values = _values([part[2] for part in parts], fields[2])
     mark = beginning(paths[0], delimiter).delimiter if kind == "csv" else ","
     return Observations.from_triplets(
@@ -75,7 +79,7 @@ def places_in_csv(path: Path, fields, header, delimiter: str | None) -> tuple:
         header = first == positions or not all(name.isdigit() for name in fields)
     refuse_unknown(path, fields, first if header else positions)
     if len(begun.lines) <= header:
-        raise ValueError(f"{path} has a line of names and no row")
+        raise ValueError(f"{printable(path)} has a line of names and no row")
     return begun, header, [f"f{(first if header else positions).index(name)}" for name in fields]
 
 
@@ -83,7 +87,22 @@ def refuse_unknown(path: Path, fields, found) -> None:
     absent = [name for name in fields if name not in found]
     if absent:
         listed = ", ".join(shown(name) for name in found[:8]) + (", ..." if len(found) > 8 else "")
-        raise ValueError(f"{path} has no column {', '.join(map(shown, absent))}; it has {listed}")
+        raise ValueError(f"{printable(path)} has no column {', '.join(map(shown, absent))}; it has {listed}")
+    twice = next((name for name in fields if found.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{printable(path)} has several columns {shown(twice)}; give them different names")
+
+
+def refuse_rounded_values(rows, columns, values) -> None:
+    """Refuse whole numbers that float64 would change; Arrow arrays with an element for every entry."""
+    whole = whole_numbers(values.type, values)
+    at = None if whole is None else first_rounded(whole)
+    if at is not None:
+        row, column = (
+            label if isinstance(label, int) else shown(label) for label in (rows[at].as_py(), columns[at].as_py())
+        )
+        where = f"the entry at row {row}, column {column}"
+        raise ValueError(rounded_words(where, whole[at]))
 
 
 def _values(parts: list, field: str) -> np.ndarray:

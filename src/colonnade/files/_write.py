@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,8 +91,15 @@ def _write_npz(M, row_names, column_names, form: FileForm, path: Path) -> None:
             "indices": i,
             "indptr": indptr,
         }
-    with open(path, "wb") as file:
-        np.savez(file, **arrays, **names)
+    write_arrays(path, {**arrays, **names})
+
+
+def write_arrays(path: Path, arrays: dict) -> None:
+    """An npz file with these keys; `numpy.savez` takes some of them for its own arguments."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
 def _as_wide(names) -> np.ndarray:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .._arguments import printable
 from ..observations import Observations
-from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
+from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory, safe_key
 
 
 def read_zarr(path: Path, key: str | None) -> Observations:
@@ -17,7 +18,7 @@ def read_zarr(path: Path, key: str | None) -> Observations:
     try:
         values = array[...]
     except (ValueError, RuntimeError, OSError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {one_line(error)}") from error
+        raise ValueError(f"{printable(path)} is damaged: {one_line(error)}") from error
     return Observations.from_dense(values, **names, origin=FileForm("zarr", key=key))
 
 
@@ -25,14 +26,14 @@ def opened_zarr(path: Path, key: str | None) -> tuple:
     """The array, of which nothing is read yet; its key in a group; and its names, as keywords of `Observations`."""
     array, key = _array(path, key)
     if array.ndim != 2:
-        raise ValueError(f"{path} must have two dimensions, rows and columns; its shape is {array.shape}")
+        raise ValueError(f"{printable(path)} must have two dimensions, rows and columns; its shape is {array.shape}")
     filler = array.fill_value
     if not (array.dtype.kind == "f" and filler is not None and np.isnan(filler)):
         there, all_of = array.nchunks_initialized, array.nchunks
         if there < all_of:
             raise ValueError(
-                f"{all_of - there:,} of {all_of:,} chunks of {path} are not there and would be read as {filler};"
-                " write the array with fill_value=nan, or all its chunks (write_empty_chunks)"
+                f"{all_of - there:,} of {all_of:,} chunks of {printable(path)} are not there and would be read as"
+                f" {filler}; write the array with fill_value=nan, or all its chunks (write_empty_chunks)"
             )
     return array, key, {side: array.attrs.get(side) for side in ("row_names", "column_names")}
 
@@ -40,9 +41,9 @@ def opened_zarr(path: Path, key: str | None) -> tuple:
 def _array(path: Path, key: str | None):
     zarr = needed_module("zarr", "zarr")
     try:
-        node = zarr.open(str(path), mode="r")
+        node = zarr.open(path.absolute(), mode="r")  # A text might be taken for an address or an archive.
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise ValueError(f"{path} is damaged or not Zarr: {one_line(error)}") from error
+        raise ValueError(f"{printable(path)} is damaged or not Zarr: {one_line(error)}") from error
     if isinstance(node, zarr.Array):
         return node, None
     arrays = {name: array for name, array in node.arrays() if array.ndim == 2}
@@ -51,6 +52,6 @@ def _array(path: Path, key: str | None):
     if key not in arrays:
         listed = ", ".join(map(repr, list(arrays)[:8])) or "none"
         raise ValueError(
-            f"{path} is a Zarr group: name one of its arrays of two dimensions by its key; it has {listed}"
+            f"{printable(path)} is a Zarr group: name one of its arrays of two dimensions by its key; it has {listed}"
         )
-    return arrays[key], key
+    return arrays[key], safe_key(path, key)
