@@ -186,11 +186,14 @@ def sorted_batches(
     def given() -> Iterator:
         done = 0
         for batch in _batches(triples, first_column, _SORTED_BATCH):
-            wanted = batch.columns >= first_column
-            arrays = [part[wanted] for part in (batch.columns, batch.rows, batch.values)]
-            places = np.arange(done, done + arrays[0].size)
-            done += places.size
-            yield pyarrow.record_batch([*arrays, places][: len(schema)], schema=schema)
+            arrays = [batch.columns, batch.rows, batch.values]
+            if first_column:
+                wanted = batch.columns >= first_column
+                arrays = [part[wanted] for part in arrays]
+            if triples.keep_order:
+                arrays.append(np.arange(done, done + arrays[0].size))
+            done += arrays[0].size
+            yield pyarrow.record_batch(arrays, schema=schema)
 
     query = f"SELECT c, r, v FROM given ORDER BY c, r{', k' if triples.keep_order else ''}"
     for read in asked_of_duckdb(query, schema, given(), memory, scratch, told):
