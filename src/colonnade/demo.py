@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
 from ._arguments import as_count, as_generator, as_real
+from ._writing import new_file
 from .completion import complete
 
 
@@ -86,12 +85,5 @@ def _draw(out: Path, photograph, seen, filled, error) -> None:
         axes.imshow(picture, interpolation="nearest")
         axes.set_title(title, fontsize=13)
         axes.set_axis_off()
-    handle, working = tempfile.mkstemp(dir=out.absolute().parent, suffix=".png")
-    os.close(handle)
-    try:
-        figure.savefig(working, dpi=110, metadata={"Software": None})
-        os.chmod(working, 0o644)
-        os.replace(working, out)
-    except BaseException:
-        os.unlink(working)
-        raise
+    with new_file(out, force=True) as working:
+        figure.savefig(working, format="png", dpi=110, metadata={"Software": None})

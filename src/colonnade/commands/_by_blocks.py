@@ -171,11 +171,13 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
 @contextmanager
 def _told_how_to_go_on(folder: Path):
     """An interrupt says that what is finished was kept."""
+    from .._ownership import record_of
+
     try:
         yield
     except KeyboardInterrupt:
         kept = Path(f"{folder}.partial")
-        if not kept.is_dir():
+        if record_of(kept) is None:
             raise
         words = f"Interrupted: what is finished is kept in {kept}; the same command with --resume goes on from there."
         raise KeyboardInterrupt(words) from None
