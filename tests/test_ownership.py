@@ -103,6 +103,14 @@ def test_force_a_kill_and_force_with_resume_leave_nothing(triples, run, monkeypa
     assert state(triples.parent) == before
 
 
+def test_a_finished_run_removes_what_one_killed_at_its_beginning_has_left(triples, tmp_path):
+    complete_triples(triples, tmp_path / "res", **BLOCKS)
+    before = state(tmp_path)
+    begun_folder(tmp_path / "res", {})
+    complete_triples(triples, tmp_path / "res", force=True, resume=True, **BLOCKS)
+    assert state(tmp_path) == before
+
+
 def test_a_finished_run_leaves_an_unfinished_one_of_other_settings(triples, run, monkeypatch):  # noqa: F811
     def interrupt(*_, **__):
         raise KeyboardInterrupt

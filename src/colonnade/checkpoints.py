@@ -218,6 +218,7 @@ def remove_marks(out: Path) -> None:
 
 def remove_unneeded(out: Path, identity: dict) -> None:
     """Remove what is left of a run whose result is complete already, unless it still works."""
+    remove_left_behind(out)
     folder = partial_folder(out)
     if _other_facts(folder, json.loads(json.dumps(identity))) == []:
         with suppress(RunRefused), locked(folder):
