@@ -186,11 +186,11 @@ def complete(folder: Path, n: int, memory: float, order: str) -> dict:
     from colonnade.blocks import complete_triples
 
     out, stages = folder / f"completed-{order}", {}
-    shutil.rmtree(out, ignore_errors=True)
     start, spent = time.perf_counter(), time.process_time()
     completion = complete_triples(
         folder / f"{order}.parquet",
         out,
+        force=True,
         memory_limit=memory,
         progress=lambda stage, done, total: stages.setdefault(stage, time.perf_counter() - start),
     )

@@ -11,7 +11,7 @@ from test_cli_complete import folder, run  # noqa: F401
 from test_files import bad_files
 
 import colonnade as co
-from colonnade import blocks, checkpoints
+from colonnade import _ownership, blocks
 
 LOCAL = "--engine", "local", "--rank", "3", "--center", "no", "--shrinkage", "0", "--refine", "0"
 
@@ -115,7 +115,7 @@ def test_interrupted_runs_are_continued_as_they_were_begun_or_refused(triples, e
     os.utime(triples)
     refused("begun with other input", "--resume")
     os.utime(triples, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    with checkpoints._locked(triples.parent / "out.partial"):
+    with _ownership.locked(triples.parent / "out.partial"):
         refused("another run works in", "--resume")
     assert run(*arguments, "--resume")[0] == 0
     assert contents(triples.parent / "out") == expected

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import test_engines as engines
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from pyarrow import parquet
 from test_cli_complete import folder, run  # noqa: F401
 from threadpoolctl import threadpool_limits
@@ -30,9 +31,13 @@ FIXED = {"rank": 3, "center": False, "shrinkage": 0.0, "refine": 0}
 
 
 @pytest.fixture(autouse=True)
-def watchdog():
-    """A test that hangs ends the whole run, with a traceback of every thread."""
-    faulthandler.dump_traceback_later(400, exit=True)
+def watchdog(pytestconfig):
+    """A test that hangs ends the whole run, with a traceback of every thread where one can see it.
+
+    To pytest-xdist the end looks like a crash of its worker.
+    """
+    seen = pytestconfig.stash.get(fault_handler_stderr_fd_key, sys.stderr)  # not what pytest captures
+    faulthandler.dump_traceback_later(400, exit=True, file=seen)
     yield
     faulthandler.cancel_dump_traceback_later()
 
@@ -217,6 +222,60 @@ def test_workers_killed_in_the_middle_change_no_byte(client, tmp_path, how_many,
     assert not list(tmp_path.rglob("*.unfinished")) and not (tmp_path / "out.partial").exists()
 
 
+@pytest.mark.parametrize("stage, into_folder", [("reading", False), ("solving", True)])
+def test_a_suspended_worker_changes_no_byte_and_hangs_nothing(client, tmp_path, stage, into_folder):
+    M = problem(np.random.default_rng(16), n=120)
+    client.wait_for_workers(2, timeout=60)
+    suspended = []
+
+    def progress(now, done, total):
+        if now == stage and not suspended:
+            suspended.extend(pids(client)[:1])
+            os.kill(suspended[0], signal.SIGSTOP)
+
+    given = {"out": tmp_path / "out"} if into_folder else {}
+    settings = {"progress": progress, "worker_timeout": 5.0, **FIXED}
+    completion = co.dask.complete(da.from_array(M, chunks=(40, 12)), client, **settings, **given)
+    assert suspended and suspended[0] not in pids(client)  # it was started anew
+    assert_same(completion, local(M, **FIXED))
+
+
+class Clock:
+    """Seconds that pass when somebody looks."""
+
+    def __init__(self, *seconds):
+        self.seconds = list(seconds)
+
+    def monotonic(self):
+        return self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
+
+
+@pytest.mark.parametrize(
+    "looks, beats, restarted",
+    [
+        ([0, 0, 30, 61], [5, 5, 5], True),
+        ([0, 0, 30, 60], [5, 5, 5], False),  # not yet longer than the deadline
+        ([0, 0, 30, 61, 90], [5, 5, 6, 6], False),  # slow, not suspended
+        ([0, 0, 1000], [5, 5], False),  # this process was suspended itself
+        ([0, 0, 1000, 1030, 1061], [5, 5, 5, 5], True),
+    ],
+)
+def test_only_workers_that_are_silent_for_long_are_started_anew(monkeypatch, looks, beats, restarted):
+    monkeypatch.setattr(cluster, "time", Clock(*looks))
+    scheduler = SimpleNamespace(address="tcp://nowhere", identity="identity", restart_workers="restart")
+    asked = []
+
+    def sync(function, callback_timeout, **arguments):
+        if function == "identity":
+            return {"workers": {"silent": {"last_seen": beats.pop(0)}, "lively": {"last_seen": float(len(beats))}}}
+        return asked.append(arguments["workers"])
+
+    work = cluster.Work(SimpleNamespace(status="running", scheduler=scheduler, sync=sync), 60.0)
+    while beats:
+        work._look()
+    assert asked == ([["silent"]] if restarted else [])
+
+
 def deadly(array, bullets):
     """The array, of which the chunk that begins at column 40 kills its worker as long as there are files in a folder.
 
@@ -335,12 +394,11 @@ def test_the_command_line_is_interrupted_while_a_block_takes_long(client, folder
         while not (folder / "there.partial" / "space.json").exists():
             assert process.poll() is None
             time.sleep(0.05)
-        sent = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)  # ends although the block does not, as long as the folder says wait
     finally:
         process.kill()
-    assert process.returncode in (130, -signal.SIGINT) and time.monotonic() - sent < 5
+    assert process.returncode in (130, -signal.SIGINT) and (bullets / "wait").exists()
     assert "--resume" in err and "Traceback" not in err
     assert not (folder / "there").exists()
     (bullets / "wait").unlink()
@@ -368,7 +426,8 @@ class OneFuture:
 def test_a_result_that_was_lost_with_its_worker_is_waited_for(monkeypatch, states):
     monkeypatch.setattr(cluster, "_LOOK", 0.01)
     scheduler = SimpleNamespace(address="tcp://nowhere", identity=None)
-    client = SimpleNamespace(status="running", scheduler=scheduler, sync=lambda *_, **__: {"workers": {"one": {}}})
+    facts = {"workers": {"one": {"last_seen": 0}}}
+    client = SimpleNamespace(status="running", scheduler=scheduler, sync=lambda *_, **__: facts)
     futures = [OneFuture(*states), OneFuture("finished")]
     found = list(cluster.Work(client, 5.0).finished({0: "a", 1: "b"}, lambda keys: [futures[k] for k in keys]))
     assert found == [(1, futures[1]), (0, futures[0])]
@@ -407,14 +466,28 @@ def test_the_scheduler_goes_and_the_run_is_continued_on_another_cluster(client, 
             process.kill()
             process.wait(timeout=30)
 
-    settings = {**FIXED, "block_entries": 50, "out": tmp_path / "out"}
+    settings = {**FIXED, "block_entries": 200, "out": tmp_path / "out"}
     with pytest.raises(co.dask.ClusterFailed, match=f"the scheduler at {address} is gone"):
-        co.dask.complete(path, address, progress=progress, worker_timeout=20, **settings)
+        co.dask.complete(path, address, progress=progress, worker_timeout=60, **settings)
     left = len(list((tmp_path / "out.partial" / "blocks").glob("*.solution.json")))
     assert left >= 1
     co.dask.complete(path, client, resume=True, **settings)
-    co.complete_triples(path, tmp_path / "here", block_entries=50, rank=3, center=False, shrinkage=0.0, refine=0)
+    co.complete_triples(path, tmp_path / "here", block_entries=200, rank=3, center=False, shrinkage=0.0, refine=0)
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
+def test_a_suspended_scheduler_is_an_error_not_a_hang(elsewhere, tmp_path):
+    process, address = elsewhere
+    x = da.from_array(problem(np.random.default_rng(17)), chunks=(40, 10))
+
+    def progress(stage, done, total):
+        if stage == "reading":
+            process.send_signal(signal.SIGSTOP)
+
+    with pytest.raises(co.dask.ClusterFailed, match=f"the scheduler at {address} is gone or does not answer"):
+        co.dask.complete(x, address, progress=progress, worker_timeout=5.0, **FIXED)
+    with pytest.raises(co.dask.ClusterFailed, match=f"no scheduler answers at {address} .*start it, or name another"):
+        co.dask.complete(x, address, worker_timeout=0.5, **FIXED)
 
 
 def test_no_workers_and_no_scheduler_are_errors_not_hangs(tmp_path):
@@ -534,3 +607,26 @@ def test_the_command_line(client, folder, run):  # noqa: F811
     with dask.config.set({"distributed.comm.timeouts.connect": "1 s"}):
         code, _, err = run("complete", "t.npy", "-o", "x.npy", "--scheduler", "tcp://127.0.0.1:9")
     assert code == 6 and "no scheduler answers" in err and err.count("\n") == 1 and not (folder / "x.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "address, is_open",
+    [
+        ("tcp://10.0.0.1:8786", True),
+        ("cluster.example.org:8786", True),
+        ("tcp://[2001:db8::1]:8786", True),
+        ("tls://10.0.0.1:8786", False),
+        ("tcp://127.0.0.1:8786", False),
+        ("localhost:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("inproc://10.0.0.1/1/1", False),
+        (None, False),
+    ],
+)
+def test_a_note_about_trust(folder, run, monkeypatch, address, is_open):  # noqa: F811
+    np.save(folder / "t.npy", problem(np.random.default_rng(12)))
+    monkeypatch.setattr(co.dask, "complete", lambda x, client, **_: co.complete(x, rank=3))
+    where = ["--engine", "dask"] if address is None else ["--scheduler", address]
+    code, _, err = run("complete", "t.npy", "-o", "x.npy", *where)
+    assert code == 0 and err.count("\n") == is_open and ("tcp:// is neither encrypted" in err) == is_open
+    assert "a scheduler you trust" in " ".join(run("complete", "--help")[1].split())

@@ -8,7 +8,7 @@ from pathlib import Path
 import colonnade
 
 ORDER = [
-    ["_progress"],
+    ["_progress", "_ownership"],
     ["_arguments", "provenance", "_threads", "_tiles", "_writing", "by_value", "contours"],
     ["_numbers"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],

@@ -1,31 +1,34 @@
-"""Writing in one step: under its final name a file or folder is absent, the old one, or complete."""
+"""Writing in one step: under its final name a file or folder is absent, the old one, or complete.
+
+It is made in a hidden folder of ours beside it. One that a killed run has left is removed by the next run.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ._ownership import begun_folder, discard, like, locked, set_aside
+
 
 @contextmanager
 def new_file(path, *, force: bool = False) -> Iterator[Path]:
-    """A name in the same folder to write to; it becomes `path` when the block ends well, and is gone when not."""
+    """A name to write to; it becomes `path` when the block ends well, and is gone when not.
+
+    A file that is replaced leaves its mode to the new one.
+    """
     path = Path(path)
-    refuse_existing(path, force)
-    working = _working_name(path)
-    try:
+    with _working_name(path, force) as working:
         yield working
         sync(working)
         refuse_existing(path, force)  # nobody else came first
+        if path.exists():
+            like(path, working)
         os.replace(working, path)
-    except BaseException as error:
-        working.unlink(missing_ok=True)
-        name_file(error, path, working)
-        raise
     sync(path.absolute().parent)
 
 
@@ -33,28 +36,34 @@ def new_file(path, *, force: bool = False) -> Iterator[Path]:
 def new_folder(path, *, force: bool = False, is_ours: Callable[[Path], bool] = lambda path: False) -> Iterator[Path]:
     """The same for a folder, which is made; with `force`, one that `is_ours` is replaced, never another."""
     path = Path(path)
-    refuse_existing(path, force, is_ours)
-    working, old = _working_name(path), _working_name(path)
-    working.mkdir()
-    try:
+    with _working_name(path, force, is_ours) as working:
+        working.mkdir()
         yield working
         for found in [working, *working.rglob("*")]:
             sync(found)
         refuse_existing(path, force, is_ours)
         if path.exists():
-            os.rename(path, old)
-        try:
-            os.rename(working, path)
-        except BaseException:
-            if old.exists():
-                os.rename(old, path)
-            raise
-    except BaseException as error:
-        shutil.rmtree(working, ignore_errors=True)
-        name_file(error, path, working)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+            like(path, working)
+            set_aside(path, working.parent)
+        os.rename(working, path)
     sync(path.absolute().parent)
+
+
+@contextmanager
+def _working_name(path: Path, force: bool, is_ours: Callable[[Path], bool] = lambda path: False) -> Iterator[Path]:
+    """A name in a folder of ours that is removed at the end; after an error, what was set aside there returns."""
+    refuse_existing(path, force, is_ours)
+    folder = None
+    try:
+        folder = begun_folder(path, {})
+        with locked(folder):
+            try:
+                yield folder / "content"
+            finally:
+                discard(folder, path)
+    except OSError as error:
+        name_file(error, path, folder or path)
+        raise
 
 
 def refuse_existing(path, force: bool = False, is_ours: Callable[[Path], bool] = lambda path: False) -> None:
@@ -69,6 +78,10 @@ def refuse_existing(path, force: bool = False, is_ours: Callable[[Path], bool] =
         return
     if not force:
         raise FileExistsError(errno.EEXIST, "it exists; choose another name, or force it", str(path))
+    if path.is_symlink():
+        raise FileExistsError(errno.EEXIST, "it is a link; name what it points to, or remove the link", str(path))
+    if not path.is_dir() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it is neither a file nor a folder; choose another name", str(path))
     if path.is_dir() and not is_ours(path):
         raise FileExistsError(errno.EEXIST, "it is a folder with other things; choose another name", str(path))
 
@@ -105,9 +118,6 @@ def in_bytes(size: float) -> str:
 
 def name_file(error: BaseException, path: Path, working: Path) -> None:
     """Let an error of the disk tell which file was to be written, not under which name it was begun."""
-    if isinstance(error, OSError) and (error.filename is None or str(error.filename).startswith(str(working))):
+    is_of_disk = isinstance(error, OSError) and error.errno is not None
+    if is_of_disk and (error.filename is None or str(error.filename).startswith(str(working))):
         error.filename = str(path)
-
-
-def _working_name(path: Path) -> Path:
-    return path.absolute().parent / f".{path.name[:50]}.{secrets.token_hex(4)}.partial"

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from ._arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto, printable
+from ._ownership import record_of
 from ._threads import InBackground, ahead, patiently
 from .block_files import (
     fullest_columns,
@@ -38,9 +39,9 @@ from .checkpoints import (
     fingerprint,
     partial_folder,
     publish_json,
-    read_json,
     remove_marks,
     remove_unfinished,
+    remove_unneeded,
     working_folder,
 )
 from .column_space import ColumnSpace
@@ -186,6 +187,7 @@ def carried_out(run: Run, out: Path, identity: dict, *, resume: bool, force: boo
     """The completion in the folder `out`, after whatever of the work is not done yet."""
     if resume and _is_complete(out, identity):
         remove_marks(out)
+        remove_unneeded(out, identity)
     else:
         with working_folder(out, identity, resume=resume, force=force, is_ours=is_result) as folder:
             _work(run, folder, identity)
@@ -255,8 +257,9 @@ def sorting_memory(memory: int) -> int:
 def _block_entries(asked, memory: int, folder: Path | None) -> int:
     if asked is not None:
         return as_count("block_entries", asked, 1)
-    if folder is not None and (folder / "run.json").exists():  # blocks stay as they were begun
-        return read_json(folder / "run.json").get("size of blocks")
+    begun = None if folder is None else record_of(folder)
+    if begun is not None:  # blocks stay as they were begun
+        return begun.get("size of blocks")
     return _BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
 
 

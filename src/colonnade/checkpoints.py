@@ -2,7 +2,7 @@
 
 A run works in the folder NAME.partial beside its result NAME. Every file is written under a temporary name, brought to
 the disk and renamed; small JSON records say which files are finished and what their checksums are. At the end the
-folder gets its final name. A lock keeps a second run out, and the operating system lifts it even after kill -9.
+folder gets its final name. The record of the run and a lock tell whose folder it is (`_ownership`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,15 +20,23 @@ from uuid import uuid4
 import numpy as np
 
 from ._arguments import printable
+from ._ownership import (
+    LOCK,
+    RECORD,
+    REPLACED,
+    RunRefused,
+    begun_folder,
+    discard,
+    like,
+    locked,
+    record_of,
+    remove_left_behind,
+    set_aside,
+)
 from ._writing import name_file, refuse_existing, sync
 
 _UNFINISHED = ".unfinished"
-_LOCK, _RUN = MARKS = "lock", "run.json"
 _SAMPLE_BYTES, _SAMPLES = 65_536, 64  # of a file, that are read for its fingerprint
-
-
-class RunRefused(FileExistsError):
-    """A folder holds another run, or belongs to one that still works."""
 
 
 @contextmanager
@@ -49,7 +58,8 @@ def publishing(path: Path):
 def remove_unfinished(folder: Path) -> None:
     """What processes that were killed have left."""
     for left in folder.rglob("*" + _UNFINISHED):
-        left.unlink(missing_ok=True)
+        if re.search(rf"\.[0-9a-f]{{32}}{re.escape(_UNFINISHED)}$", left.name):
+            left.unlink(missing_ok=True)
 
 
 def publish(path: Path, *parts) -> None:
@@ -167,103 +177,75 @@ def working_folder(out: Path, identity: dict, *, resume: bool, force: bool = Fal
     force, is_ours : bool, function of a path
         Replace a folder `out` that is ours at the end.
     """
-    folder = partial_folder(out)
+    folder, identity = partial_folder(out), json.loads(json.dumps(identity))
+    remove_left_behind(out)
     refuse_existing(out, force, is_ours)
-    if (folder / _RUN).exists() and not resume:
+    if not os.path.lexists(folder):
+        begun_folder(out, identity, folder)
+    elif not resume and record_of(folder) is not None:
         raise RunRefused(
             f"an unfinished run is in {printable(folder)}; continue it with --resume (resume=True),"
             " or remove that folder"
         )
-    folder.mkdir(exist_ok=True)
-    with _locked(folder):
+    _refuse_another_run(folder, identity)
+    with locked(folder):
+        _refuse_another_run(folder, identity)
+        remove_unfinished(folder)
         try:
-            _check_identity(folder, json.loads(json.dumps(identity)))
             yield folder
             sync(folder)
             refuse_existing(out, force, is_ours)
-            _replace(folder, out)
+            if out.exists():
+                like(out, folder)
+                set_aside(out, folder)
+            os.replace(folder, out)
         except (ValueError, TypeError, IndexError):
-            _remove(folder)
+            discard(folder, out)
             raise
         except BaseException:
-            if not (folder / _RUN).exists():
-                shutil.rmtree(folder, ignore_errors=True)
+            if (folder / REPLACED).exists() and not os.path.lexists(out):
+                os.rename(folder / REPLACED, out)
             raise
         remove_marks(out)
         sync(out.absolute().parent)
 
 
 def remove_marks(out: Path) -> None:
-    """What a run leaves in and beside its result until its very end, at which it may have been killed."""
-    for name in MARKS:
-        (out / name).unlink(missing_ok=True)
-    remove_unfinished(out)  # of a worker that had not heard that its task was no longer wanted
-    shutil.rmtree(_replaced(out), ignore_errors=True)
+    """Remove what a run has in its result until its very end, at which it may have been killed."""
+    if record_of(out) is not None:
+        remove_unfinished(out)  # of a worker that had not heard that its task was no longer wanted
+        shutil.rmtree(out / REPLACED, ignore_errors=True)
+        (out / LOCK).unlink(missing_ok=True)
+        (out / RECORD).unlink()
 
 
-def _replaced(out: Path) -> Path:
-    return out.with_name(out.name + ".replaced")
+def remove_unneeded(out: Path, identity: dict) -> None:
+    """Remove what is left of a run whose result is complete already, unless it still works."""
+    remove_left_behind(out)
+    folder = partial_folder(out)
+    if _other_facts(folder, json.loads(json.dumps(identity))) == []:
+        with suppress(RunRefused), locked(folder):
+            discard(folder, out)
 
 
-def _replace(folder: Path, out: Path) -> None:
-    """Give the folder its final name; a folder that had it is removed when it is out of the way."""
-    old = _replaced(out)
-    if out.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        os.replace(out, old)
-    try:
-        os.replace(folder, out)
-    except BaseException:
-        if old.exists():
-            os.replace(old, out)
-        raise
+def _other_facts(folder: Path, identity: dict) -> list[str] | None:
+    """In what a run differs from the one in a folder; None if the folder is not ours."""
+    before = record_of(folder)
+    if before is None:
+        return None
+    return sorted(key for key in {*before, *identity} - {"result"} if before.get(key) != identity.get(key))
 
 
-def _remove(folder: Path) -> None:
-    """Take the folder away in one step, for workers of a cluster may still write into it, and delete it."""
-    removed = folder.with_name(folder.name + ".removed")
-    with suppress(OSError):
-        shutil.rmtree(removed, ignore_errors=True)
-        os.replace(folder, removed)
-    for left in (removed, folder):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _check_identity(folder: Path, identity: dict) -> None:
-    """Refuse to continue another run; note what this one is."""
-    remove_unfinished(folder)
-    path = folder / _RUN
-    if not path.exists():
-        publish_json(path, identity)
-        return
-    before = read_json(path)
-    changed = sorted(key for key in {*before, *identity} if before.get(key) != identity.get(key))
+def _refuse_another_run(folder: Path, identity: dict) -> None:
+    """Refuse to continue another run, or to touch a folder that is not ours."""
+    changed = _other_facts(folder, identity)
+    if changed is None:
+        raise RunRefused(
+            f"{printable(folder)} is not a folder of an unfinished run, and a run would work under this name: rename or"
+            " remove it, or choose another name for the result"
+        )
     if changed:
         raise RunRefused(
             f"the unfinished run in {printable(folder)} was begun with other {' and other '.join(changed)}: repeat it"
             " as it was, or remove that folder and start anew"
         )
-
-
-@contextmanager
-def _locked(folder: Path):
-    """Keep other processes out of the folder; a lock that the system lifts when this process ends, however it ends."""
-    with open(folder / _LOCK, "ab") as file:
-        try:
-            _lock(file)
-        except OSError:
-            raise RunRefused(
-                f"another run works in {printable(folder)}; wait until it ends, or choose another name"
-            ) from None
-        yield
-
-
-def _lock(file) -> None:
-    try:
-        import fcntl
-    except ModuleNotFoundError:
-        import msvcrt
-
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 
 from . import __version__
@@ -13,6 +15,8 @@ from ._threads import default_threads
 from .files._kinds import needed_module, one_line
 
 _LOOK = 1.0  # seconds without news after which the cluster is looked at
+_CLOSING = 5.0  # seconds that the end of a connection may take
+_BEATS = 10  # heartbeats that a worker may miss in any case; as Dask's own deadline, which is 5 minutes or more
 _LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "100GB"}  # data in tasks are meant to be there
 _WORKERS_RETURN = {"distributed.deploy.lost-worker-timeout": "1000 h"}  # none is given up while it is started again
 
@@ -39,7 +43,7 @@ def connected(client, timeout: float):
     if client is None:
         client = _client_of_this_process(distributed)
     if isinstance(client, str):
-        with _reached(distributed, client) as made:
+        with _closed_in_time(_reached(distributed, client, timeout)) as made:
             yield made
     elif client is None:
         with _own_cluster(distributed, timeout) as cluster, distributed.Client(cluster, set_as_default=False) as made:
@@ -57,14 +61,41 @@ def _client_of_this_process(distributed):
         return None
 
 
-def _reached(distributed, address: str):
-    """TLS is configured as Dask is: ``distributed.comm.tls`` in its configuration, or variables of the environment."""
+def _reached(distributed, address: str, timeout: float):
+    """TLS is configured as Dask is: ``distributed.comm.tls`` in its configuration, or variables of the environment.
+
+    The client is made by another thread, because Dask waits for ever for the first words of a suspended scheduler.
+    """
+    answers = SimpleQueue()
+
+    def reach():
+        try:
+            answers.put((distributed.Client(address, set_as_default=False), None))
+        except BaseException as error:
+            answers.put((None, error))
+
+    threading.Thread(target=reach, daemon=True).start()
     try:
-        return distributed.Client(address, set_as_default=False)
-    except OSError as error:
+        client, error = answers.get(timeout=timeout)
+    except Empty:
+        client, error = None, TimeoutError(f"no word in {timeout:g} seconds")
+    if isinstance(error, OSError):
         raise ClusterFailed(
             f"no scheduler answers at {address} ({one_line(error)}): start it, or name another"
         ) from error
+    if error is not None:
+        raise error
+    return client
+
+
+@contextmanager
+def _closed_in_time(client):
+    """A client that is closed at the end, also if its scheduler is suspended and does not hear of it."""
+    try:
+        yield client
+    finally:
+        with suppress(TimeoutError, AssertionError):
+            client.close(timeout=_CLOSING)
 
 
 @contextmanager
@@ -92,12 +123,15 @@ class Work:
     ----------
     client : distributed.Client
     timeout : float
-        Seconds after which a cluster without workers, or a scheduler that does not answer, is given up.
+        Seconds after which a cluster without workers, or a scheduler that does not answer, is given up, and a worker
+        that was not heard of is started anew, so that others do its work.
     """
 
     def __init__(self, client, timeout: float):
         self.client, self._timeout = client, timeout
         self._alone_since = None
+        self._looked = time.monotonic()
+        self._heard = {}  # by worker: the time of its last heartbeat, by another clock, and when that was new here
         self._address = client.scheduler.address
 
     def finished(self, names: dict, submit: Callable) -> Iterator[tuple]:
@@ -130,17 +164,21 @@ class Work:
 
     def result(self, future):
         """The result of a future, brought here."""
-        while True:
-            try:
-                return future.result(timeout=10 * _LOOK)
-            except TimeoutError:
-                if future.status == "error":
-                    raise
-                self._look()
-            except Exception as error:
-                if _is_of_the_cluster(error):
-                    raise self._failure(error) from error
-                raise
+        coming = asyncio.run_coroutine_threadsafe(_result(self.client, future), self.client.loop.asyncio_loop)
+        try:
+            while True:
+                try:
+                    return coming.result(timeout=_LOOK)
+                except TimeoutError:
+                    if coming.done():
+                        raise
+                    self._look()
+        except Exception as error:
+            if _is_of_the_cluster(error):
+                raise self._failure(error) from error
+            raise
+        finally:
+            coming.cancel()
 
     def _submitted(self, submit: Callable, keys: list) -> dict:
         import dask
@@ -177,6 +215,8 @@ class Work:
     def _next(self, ready: SimpleQueue, lost: list):
         """The next finished key; those whose result was lost are asked for again whenever there is no other news."""
         while True:
+            if time.monotonic() - self._looked > 10 * _LOOK:
+                self._look()
             try:
                 return ready.get(timeout=_LOOK)
             except Empty:
@@ -202,20 +242,44 @@ class Work:
         """Whether there is still somebody to wait for."""
         if self.client.status != "running":
             raise self._gone()
-        try:
-            facts = self.client.sync(self.client.scheduler.identity, callback_timeout=self._timeout)
-        except OSError as error:
-            raise self._gone() from error
-        if facts["workers"]:
+        workers = self._asked(self.client.scheduler.identity)["workers"]
+        now = time.monotonic()
+        self._restart_silent(workers, now)
+        if workers:
             self._alone_since = None
             return
-        now = time.monotonic()
         self._alone_since = self._alone_since or now
         if now - self._alone_since > self._timeout:
             raise ClusterFailed(
                 f"the cluster at {self._address} has had no worker for {self._timeout:g} seconds:"
                 " start some and try again"
             )
+
+    def _asked(self, function: Callable, **arguments):
+        """What the scheduler answers; none in time is an error."""
+        try:
+            return self.client.sync(function, callback_timeout=self._timeout, **arguments)
+        except OSError as error:
+            raise self._gone() from error
+
+    def _restart_silent(self, workers: dict, now: float) -> None:
+        """Start workers anew that send no heartbeats, such as suspended ones; the scheduler gives their work to others.
+
+        One without a nanny is only removed.
+        """
+        if now - self._looked > self._timeout:  # nobody listened, perhaps because all of this machine was suspended
+            self._heard.clear()
+        self._looked = now
+        before, self._heard = self._heard, {}
+        for address, facts in workers.items():
+            beat, since = before.get(address, (None, now))
+            self._heard[address] = (beat, since) if beat == facts["last_seen"] else (facts["last_seen"], now)
+        patience = max(self._timeout, _BEATS * _seconds_of_a_beat(len(workers)))
+        silent = [address for address, (_, since) in self._heard.items() if now - since > patience]
+        if silent:
+            how = {"timeout": self._timeout / 2, "wait_for_workers": False, "on_error": "return"}
+            how["stimulus_id"] = "colonnade-silent-worker"
+            self._asked(self.client.scheduler.restart_workers, workers=silent, **how)
 
     def _failure(self, error: Exception) -> ClusterFailed:
         if self.client.status != "running":
@@ -237,3 +301,13 @@ class Work:
 def _is_of_the_cluster(error: Exception) -> bool:
     """Whether an error is none of the task itself: its worker died, or there was none, or the scheduler is gone."""
     return type(error).__module__.split(".")[0] == "distributed"
+
+
+async def _result(client, future):
+    return await client.gather(future, asynchronous=True)
+
+
+def _seconds_of_a_beat(n_workers: int) -> float:
+    from distributed.scheduler import heartbeat_interval
+
+    return heartbeat_interval(n_workers)

@@ -63,7 +63,8 @@ def complete(
         such. A path names a Zarr array, or files of triples; without `out` any file that `read` takes. Triples and
         other files than Zarr are read by this process, and grouped by it on the disk if there is an `out`.
     client : distributed.Client or str, optional
-        Or the address of a scheduler. Unless told that of this process; if there is none, workers are started that
+        Or the address of a scheduler. Name only a scheduler you trust: Dask runs arbitrary code, here and on the
+        workers, for whoever can reach it. Unless told that of this process; if there is none, workers are started that
         listen on loopback only, and stopped at the end.
     out : path, optional
         The folder to write.
@@ -79,7 +80,8 @@ def complete(
     memory_limit : float, optional
         With `out`: bytes that this process may use, as in `complete_triples`.
     worker_timeout : float
-        Seconds without any worker, or without an answer of the scheduler, after which to give up.
+        Seconds without any worker, or without an answer of the scheduler, after which to give up. A worker without a
+        heartbeat for as long, such as a suspended one, is started anew, and others do its work.
     progress : function, optional
         Called as ``progress(stage, done, total)`` now and then.
     reading

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from ._arguments import printable
+from ._ownership import MARKS, record_of
 from .block_files import ENTRIES, SOLUTION, Block, array_path, records
 from .block_learning import read_lesson
-from .checkpoints import MARKS, publish, publish_json, read_array
+from .checkpoints import publish, publish_json, read_array
 from .completion import Completion
 from .disk_columns import evenly, partial_choice
 from .files._kinds import memory_size
@@ -291,4 +292,5 @@ def holds_only_blocks(folder: Path) -> bool:
     arrays = {f"{name}.npy" for name in facts["space"]["sha256"]}
     blocks = {array_path(folder, k, name) for k in range(len(facts["blocks"])) for name in (*ENTRIES, *SOLUTION)}
     there = set((folder / "blocks").iterdir()) if (folder / "blocks").is_dir() else set()
-    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *arrays, *MARKS}
+    marks = MARKS if record_of(folder) is not None else ()
+    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *arrays, *marks}

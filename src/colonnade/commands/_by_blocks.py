@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,7 +41,9 @@ _OPTIONS = (
     click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Of the Dask cluster, such as tcp://10.0.0.1:8786 or tls://...; unless told, processes of this machine.",
+        help="Of the Dask cluster, such as tcp://10.0.0.1:8786 or tls://...; unless told, processes of this machine."
+        " Name only a scheduler you trust: Dask runs code of whoever can reach it, and tcp:// is neither encrypted nor"
+        " authenticated.",
     ),
     click.option("--memory-limit", type=Size(), metavar="SIZE", help="Such as 6GB; 60 % of the machine's unless told."),
     click.option("--resume", is_flag=True, help="Continue an interrupted run by blocks; the result is the same bytes."),
@@ -87,6 +90,12 @@ def chosen_engine(inputs, options: dict) -> str:
 
 def _for_cluster(inputs, options: dict) -> str:
     options["engine"] = "dask"
+    if not options["dry_run"] and _is_open_to_others(options["scheduler"]):
+        click.echo(
+            "Note: this scheduler is on another machine, and tcp:// is neither encrypted nor authenticated. Whoever can"
+            " reach it can run code here and on its workers; use tls:// where you do not trust the network.",
+            err=True,
+        )
     if _triples(inputs, options) is not None:
         return "dask"
     if options["resume"]:
@@ -94,6 +103,18 @@ def _for_cluster(inputs, options: dict) -> str:
     if not options["dry_run"]:
         del options["memory_limit"], options["resume"]
     return "memory"
+
+
+def _is_open_to_others(scheduler: str | None) -> bool:
+    """Whether an address leads to another machine, without TLS."""
+    scheme, _, place = ("" if scheduler is None else scheduler).rpartition("://")
+    host = place.rpartition(":")[0].strip("[]") if ":" in place else place
+    if not host or scheme not in ("", "tcp", "ws"):
+        return False
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() != "localhost"
 
 
 def _needed(given) -> float:
@@ -173,11 +194,13 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
 @contextmanager
 def _told_how_to_go_on(folder: Path):
     """An interrupt says that what is finished was kept."""
+    from .._ownership import record_of
+
     try:
         yield
     except KeyboardInterrupt:
         kept = Path(f"{folder}.partial")
-        if not kept.is_dir():
+        if record_of(kept) is None:
             raise
         words = f"Interrupted: what is finished is kept in {kept}; the same command with --resume goes on from there."
         raise KeyboardInterrupt(words) from None

@@ -229,7 +229,7 @@ def _default_output(source: Path, entries: Path | None, form) -> Path:
 def check_outputs(outputs, entries: Path | None, force: bool) -> None:
     """Say before any work is done that an output cannot be written."""
     from .._writing import refuse_existing
-    from ..files import SUFFIXES, is_zarr
+    from ..files import SUFFIXES, holds_one_zarr
     from ..storage import is_result
 
     for output in outputs:
@@ -242,4 +242,4 @@ def check_outputs(outputs, entries: Path | None, force: bool) -> None:
             raise click.UsageError(f"with --entries the output is a csv or Parquet file; got {output}")
         if os.path.lexists(output) and not force:
             raise click.UsageError(f"{output} exists; choose another name with --output, or replace it with --force")
-        refuse_existing(output, force, is_result if kind == "result" else is_zarr)
+        refuse_existing(output, force, is_result if kind == "result" else holds_one_zarr)

@@ -5,31 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 
 from .._arguments import printable
-from .._writing import name_file
+from .._writing import new_file
+
+_ENDINGS = "json", "csv", "png", "svg"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file in one step: whoever reads it, even after a crash, sees the old content or the new one."""
-    partial = partial_name(path)
-    try:
-        with open(partial, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        name_file(error, path, partial)
-        raise
-
-
-def partial_name(path: Path) -> Path:
-    return path.with_name(f".{path.name}.partial")
+    with new_file(path, force=True) as working:
+        working.write_bytes(content)
 
 
 class Results:
@@ -56,23 +45,21 @@ class Results:
         """Refuse a folder with results that `start` would mix with or destroy."""
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(20, "the output must be a folder and is a file", str(self.folder))
-        if force or not (self.path("json").exists() or self.path("csv").exists()):
+        if force or not any(self.path(ending).exists() for ending in _ENDINGS):
             return
         if self.stored().get("settings") != self.settings:
             raise ValueError(
-                f"{printable(self.folder)} holds results of {self.name} with other settings; choose another folder with"
-                " --out, or replace them with --force"
+                f"{printable(self.folder)} holds results of {self.name} with other settings, or other files of their"
+                " names; choose another folder with --out, or replace them with --force"
             )
 
     def start(self, resume: bool) -> None:
         """Begin with an empty table, or with the one on disk if it is to be continued and of the same settings."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for ending in ("csv", "json", "png", "svg"):
-            partial_name(self.path(ending)).unlink(missing_ok=True)
         if resume and self.path("csv").exists() and self.stored().get("settings") == self.settings:
             self._read()
             return
-        for ending in ("png", "svg", "csv"):  # the settings on disk change last
+        for ending in _ENDINGS[:0:-1]:  # the settings on disk change last
             self.path(ending).unlink(missing_ok=True)
         self.store({"finished": False})
         self._write()

@@ -2,7 +2,7 @@
 
 from ._arrays import checked_headers
 from ._entries import Asked, read_asked, write_entries
-from ._kinds import SUFFIXES, FileForm, is_zarr
+from ._kinds import SUFFIXES, FileForm, holds_one_zarr, is_zarr
 from ._observed import write_observed
 from ._read import read
 from ._scores import check_scores_path, write_scores
@@ -14,6 +14,7 @@ __all__ = [
     "FileForm",
     "check_scores_path",
     "checked_headers",
+    "holds_one_zarr",
     "is_zarr",
     "read",
     "read_asked",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -131,8 +133,32 @@ def kind_of_name(path: Path) -> str:
     return kind
 
 
+_ZARR_FILES = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
+_ZARR_CHUNK = re.compile(r"(c[/.])?[0-9]+([/.][0-9]+)*")
+
+
 def is_zarr(path: Path) -> bool:
     return any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def holds_one_zarr(path: Path) -> bool:
+    """Whether a folder holds a single Zarr array, perhaps in groups, and nothing else."""
+    if not is_zarr(path):
+        return False
+    files = [found for found in path.rglob("*") if not found.is_dir()]
+    arrays = {found.parent for found in files if found.name == ".zarray" or _describes_array(found)}
+    chunks = [found for found in files if found.name not in _ZARR_FILES]
+    place = next(iter(arrays), None)
+    return len(arrays) == 1 and all(
+        place in found.parents and _ZARR_CHUNK.fullmatch(found.relative_to(place).as_posix()) for found in chunks
+    )
+
+
+def _describes_array(path: Path) -> bool:
+    try:
+        return path.name == "zarr.json" and json.loads(path.read_text("utf-8")).get("node_type") == "array"
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from .._writing import new_file, new_folder, refuse_without_room
-from ._kinds import FileForm, blocks_of, is_zarr, kind_of_name, needed_module, refuse_beyond_memory
+from ._kinds import FileForm, blocks_of, holds_one_zarr, kind_of_name, needed_module, refuse_beyond_memory
 from ._tables import write_csv, write_parquet, write_triples
 
 _CHUNK = 1_000  # rows and columns of a Zarr chunk
@@ -34,7 +34,7 @@ def write(completion, path, *, force: bool = False) -> None:
     size = float(o.shape[0]) * o.shape[1] * o.values.itemsize
     refuse_without_room(path, size / 4 if form.kind == "csv" else size)
     if form.kind == "zarr":
-        with new_folder(path, force=force, is_ours=is_zarr) as working:
+        with new_folder(path, force=force, is_ours=holds_one_zarr) as working:
             _write_zarr(completion, form, working)
         return
     with new_file(path, force=force) as working:
