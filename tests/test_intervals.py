@@ -349,3 +349,14 @@ def test_one_sided_bounds_leave_infinite_ends(rng):
     known, seen = hide(rng, M, 10, 8)
     low, high = co.complete(known, bounds=(0, np.inf)).interval(*np.nonzero(~seen), 0.99999)
     assert (low == 0).all() and np.isinf(high).all()
+
+
+def test_rows_whose_errors_are_alike_have_the_factor_one():
+    """Also a row with one entry left out, or none, and in every unit."""
+    from colonnade.intervals import _row_factors
+
+    rows = np.repeat(np.arange(4), [1, 2, 5, 40])
+    for square in (1e-9, 1.0, 1e9):
+        of_rows, of_entries = _row_factors(rows, np.full(rows.size, square), 5)
+        np.testing.assert_allclose(of_rows, 1, rtol=1e-12)
+        np.testing.assert_allclose(of_entries, 1, rtol=1e-12)

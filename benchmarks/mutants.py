@@ -1,0 +1,283 @@
+"""Share of small faults in `src` that the tests notice: mutants drawn at random, each tried by the tests that run it.
+
+A mutant differs from the package in one place: a comparison, an operator, a number, a condition, a dropped statement
+or a return value. The draw orders all mutants by a hash of the seed and of their text, so an edit elsewhere leaves it
+as it was. Tests that run the changed line are known from a traced run of all tests, which is kept in `--folder`. The
+cheapest run first, and the first failure ends them. A mutant that hangs counts as noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).parents[1]
+COMPILED = "colonnade/_kernels.py", "colonnade/_tiles.py"  # Compiled lines leave no trace: tests are known by name.
+COMPILED_TESTS = "test_solve", "test_other_machines", "test_tall", "test_faults", "test_exactness"
+ORDERS = ast.Lt, ast.LtE, ast.Gt, ast.GtE
+OTHER = {ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.Is: ast.IsNot, ast.Add: ast.Sub, ast.Mult: ast.Div, ast.And: ast.Or}
+OTHER |= {new: old for old, new in OTHER.items()} | {ast.FloorDiv: ast.Div, ast.Mod: ast.Mult, ast.Pow: ast.Mult}
+OTHER |= {ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.MatMult: ast.Mult}
+START = "import os\nif 'MUTANTS_CONTEXT' in os.environ:\n    from benchmarks.mutants_plugin import start\n    start()\n"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    path: str
+    line: int
+    old: str
+    new: str
+    span: tuple  # (first line, first byte, last line, last byte) of the old text.
+    lines: frozenset  # Lines whose tests can notice it.
+    names: tuple  # Names defined by a statement outside functions, whose readers can notice it.
+    key: str
+
+    def apply(self, text: str) -> str:
+        first, start, last, end = self.span
+        lines = text.encode().splitlines(keepends=True)
+        return b"".join(
+            [*lines[: first - 1], lines[first - 1][:start], self.new.encode(), lines[last - 1][end:], *lines[last:]]
+        ).decode()
+
+
+def replacements(node: ast.AST, seed: int):
+    """Pairs of a node and the text that replaces it."""
+
+    def choose(*choices):
+        return random.Random(f"{seed} {ast.unparse(node)}").choice(choices)
+
+    match node:
+        case ast.Compare(ops=[op]):
+            new = choose(*(order for order in ORDERS if order is not type(op))) if type(op) in ORDERS else None
+            yield node, f"({ast.unparse(ast.Compare(node.left, [(new or OTHER[type(op)])()], node.comparators))})"
+        case ast.BinOp(left, op, right) if type(op) in OTHER:
+            yield node, f"({ast.unparse(ast.BinOp(left, OTHER[type(op)](), right))})"
+        case ast.BoolOp(op, values):
+            yield node, f"({ast.unparse(ast.BoolOp(OTHER[type(op)](), values))})"
+        case ast.AugAssign(target, op, value) if type(op) in OTHER:
+            yield node, choose(ast.unparse(ast.AugAssign(target, OTHER[type(op)](), value)), "pass")
+        case ast.Constant(bool() as value):
+            yield node, str(not value)
+        case ast.Constant(int() as value):
+            yield node, str(value + 1)
+        case ast.Constant(float() as value):
+            yield node, str(2 * value or 1.0)
+        case ast.If(test) | ast.While(test) | ast.IfExp(test):
+            yield test, f"(not ({ast.unparse(test)}))"
+        case ast.UnaryOp(ast.Not(), operand):
+            yield node, f"({ast.unparse(operand)})"
+        case ast.Expr(ast.Call()) | ast.Raise():
+            yield node, "pass"
+        case ast.Return(ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+            yield node, "return None"
+
+
+def mutants_of(path: str, text: str, seed: int) -> list[Mutant]:
+    """All mutants of a file."""
+    found, seen = [], defaultdict(int)
+    encoded = text.encode().splitlines()
+
+    def add(node, new, where, lines, names):
+        span = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
+        old = ast.unparse(node)
+        identity = f"{path} {where} {encoded[node.lineno - 1].decode().strip()} {old} -> {new}"
+        seen[identity] += 1
+        key = hashlib.sha256(f"{seed} {identity} {seen[identity]}".encode()).hexdigest()
+        found.append(Mutant(path, node.lineno, old, new, span, frozenset(lines), names, key))
+
+    def visit(node, where, lines, names):
+        if isinstance(node, ast.JoinedStr):
+            return  # Python 3.11 does not know the places inside an f-string.
+        if isinstance(node, ast.stmt) and where:
+            header = [n for n in ast.iter_child_nodes(node) if isinstance(n, (ast.expr, ast.withitem, ast.arguments))]
+            ends = [n.end_lineno for part in header for n in ast.walk(part) if hasattr(n, "end_lineno")]
+            last = max(ends, default=node.lineno) if hasattr(node, "body") else node.end_lineno
+            lines = range(node.lineno, last + 1)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and not names:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = tuple(n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name))
+        for old, new in replacements(node, seed):
+            add(old, new, where, lines, names)
+        for field, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if not isinstance(child, ast.AST) or field in ("annotation", "returns", "decorator_list"):
+                    continue
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    body = range(node.body[0].lineno, node.end_lineno + 1)
+                    visit(child, f"{where}.{node.name}", body, ())
+                elif isinstance(node, ast.ClassDef):
+                    visit(child, where, range(node.lineno, node.end_lineno + 1), (node.name,))
+                else:
+                    visit(child, where, lines, names)
+
+    visit(ast.parse(text), "", (), ())
+    return found
+
+
+def draw(count: int, seed: int) -> list[Mutant]:
+    """The mutants of all files whose hashes are the smallest."""
+    files = sorted((ROOT / "src").rglob("*.py"))
+    every = [m for f in files for m in mutants_of(str(f.relative_to(ROOT / "src")), f.read_text(), seed)]
+    print(f"{len(every):,} mutants of {len(files)} files; {count} drawn with seed {seed}")
+    return sorted(every, key=lambda mutant: mutant.key)[:count]
+
+
+def tree(folder: Path) -> Path:
+    """A copy of the repository with times kept, so that numba's and Python's caches stay valid."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", "__pycache__", ".*_cache"))
+    subprocess.run([sys.executable, "-m", "compileall", "-q", folder / "src"], check=True)
+    return folder
+
+
+def run(place: Path, arguments, timeout=None, **environment) -> int | None:
+    """pytest in a copy of the repository: its exit code, or None if it hung."""
+    here = {"PYTHONPATH": f"{place / 'start'}:{place}:{place / 'src'}", "NUMBA_CACHE_DIR": f"{place}.numba"}
+    here |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    limit = ["sh", "-c", 'ulimit -v 16000000; exec "$@"', "sh"]  # A mutant may ask for any amount of memory.
+    plugins = "-p", "benchmarks.mutants_plugin", "-p", "no:cacheprovider"
+    command = [*limit, sys.executable, "-m", "pytest", "--seeds", "1", *plugins, *arguments]
+    with open(f"{place}.log", "w") as log:
+        options = {"cwd": place, "env": {**os.environ, **here, **environment}, "stdout": log, "stderr": log}
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **options)
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def record(path: Path, place: Path) -> dict:
+    """Seconds of each test and the lines it runs: {file: {"hash", "seconds", "lines"}}; only changed files are run."""
+    package = b"".join(f.read_bytes() for f in sorted((ROOT / "src").rglob("*.py")))
+    known, new = json.loads(path.read_text()) if path.exists() else {}, {}
+    for test in sorted((ROOT / "tests").glob("test_*.py")):
+        name, text = f"tests/{test.name}", hashlib.sha256(package + test.read_bytes()).hexdigest()
+        kept = known.get(name, {"hash": ""})
+        new[name] = kept if kept["hash"] == text else {"hash": text, "seconds": {}, "lines": {}}
+    missing = [name for name, entry in new.items() if not entry["seconds"]]
+    if not missing:
+        return new
+    (place / "start").mkdir()
+    (place / "start" / "sitecustomize.py").write_text(START)
+    folder = Path(f"{place}.record")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    print(f"tracing {len(missing)} files of tests", flush=True)
+    run(place, ["-n", "2", *missing], MUTANTS_RECORD=str(folder))
+    runs, failed = defaultdict(set), []
+    for file in folder.iterdir():
+        context = ""
+        for line in file.read_text().splitlines():
+            if line.startswith("@"):
+                context = line[1:]
+            elif line.startswith("="):
+                seconds, test = line[1:].split(" ", 1)
+                new[test.split("::")[0]]["seconds"][test] = float(seconds)
+            elif line.startswith("!"):
+                failed.append(line[1:])
+            elif context:
+                runs[line].add(context)
+    for test in set(failed):
+        print(f"fails without a mutant, or because it is traced; left out: {test}")
+        new[test.split("::")[0]]["seconds"].pop(test)
+    for line, contexts in runs.items():
+        for context in contexts:
+            new[context.split("::")[0]]["lines"].setdefault(line, []).append(context)
+    path.write_text(json.dumps(new))
+    shutil.rmtree(place / "start")
+    return new
+
+
+def tests_of(mutant: Mutant, recorded: dict) -> list[str]:
+    """Tests that can notice it, the cheapest first."""
+    wanted = {f"{mutant.path}:{line}" for line in mutant.lines}
+    if mutant.names:
+        word = re.compile(r"\b(" + "|".join(map(re.escape, mutant.names)) + r")\b")
+        for file in (ROOT / "src").rglob("*.py"):
+            lines = enumerate(file.read_text().splitlines(), 1)
+            wanted |= {f"{file.relative_to(ROOT / 'src')}:{k}" for k, line in lines if word.search(line)}
+    found = {}
+    for name, entry in recorded.items():
+        contexts = {c for line in wanted & entry["lines"].keys() for c in entry["lines"][line]}
+        if not mutant.lines and not mutant.names:
+            contexts = {c for line, cs in entry["lines"].items() if line.startswith(f"{mutant.path}:") for c in cs}
+        if mutant.path in COMPILED and Path(name).stem in COMPILED_TESTS:
+            contexts |= {name}
+        found |= {test: s for test, s in entry["seconds"].items() if test in contexts or name in contexts}
+    return sorted(found, key=found.get)
+
+
+def verdict(mutant: Mutant, place: Path, recorded: dict) -> str:
+    """What the tests say of a mutant: noticed, hung (noticed too), survived, or that no test runs it."""
+    tests = tests_of(mutant, recorded)
+    if not tests:
+        return "no test"
+    seconds = sum(recorded[test.split("::")[0]]["seconds"][test] for test in tests)
+    original, changed = ROOT / "src" / mutant.path, place / "src" / mutant.path
+    changed.write_text(mutant.apply(original.read_text()))
+    Path(f"{place}.tests").write_text("\n".join(tests))
+    options = {"MUTANTS_TESTS": f"{place}.tests"}
+    if mutant.path in COMPILED:  # numba's cache watches one file only.
+        options["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(dir=place.parent)
+    files = dict.fromkeys(test.split("::")[0] for test in tests)
+    try:
+        code = run(place, ["-n", "0", "-x", *files], timeout=300 + 4 * seconds, **options)
+    finally:
+        shutil.copy2(original, changed)
+    failed = re.findall(r"^(?:FAILED|ERROR) ([^ ]*)", Path(f"{place}.log").read_text(), re.M)
+    return {None: "hung", 0: f"SURVIVED {len(tests)} tests"}.get(code, f"noticed by {(failed or ['the start'])[0]}")
+
+
+def main(arguments) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of the draw to try; default: all")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants tried at a time")
+    parser.add_argument("--wanted", type=float, default=85, help="per cent that must be noticed")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "colonnade-mutants")
+    options = parser.parse_args(arguments)
+    mutants = dict(enumerate(draw(options.count, options.seed)))
+    options.folder.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        free: SimpleQueue = SimpleQueue()
+        for k in range(options.jobs):
+            free.put(tree(options.folder / f"tree{k}"))
+        place = free.get()
+        recorded = record(options.folder / "record.json", place)
+        free.put(place)
+
+        def judge(number):
+            place = free.get()
+            try:
+                said = verdict(mutants[number], place, recorded)
+            finally:
+                free.put(place)
+            m = mutants[number]
+            print(f"{number:3} {m.path}:{m.line}  {m.old} -> {m.new}  {said}".replace("\n", " "), flush=True)
+            return said.startswith(("noticed", "hung"))
+
+        noticed = list(pool.map(judge, mutants if options.only is None else options.only))
+    share = 100 * sum(noticed) / len(noticed)
+    print(f"{sum(noticed)} of {len(noticed)} noticed: {share:.0f} %, wanted {options.wanted:.0f} %")
+    return 0 if share >= options.wanted else 1
