@@ -215,3 +215,14 @@ def test_help_is_quick(tmp_path):
         for arguments in (["-c", "import click"], ["-m", "colonnade", "--help"])
     )
     assert asked < 2 * bare + 0.3
+
+
+def test_a_step_of_the_bars_is_half_a_decade():
+    from colonnade.commands.inspect import _BARS, _PLAIN_BARS, _spectrum_bars
+
+    for blocks, bars in ((True, _BARS), (False, _PLAIN_BARS)):
+        steps = np.arange(len(bars))
+        values = [*10 ** (-0.5 * steps), 1e-300, 0.0]
+        (line,) = _spectrum_bars({"spectrum": {"relative_values": values}}, blocks)
+        assert line.endswith(": " + "".join([*bars[::-1], bars[0], bars[0]]))
+    assert _spectrum_bars({"spectrum": None}, True) == []

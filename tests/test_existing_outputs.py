@@ -3,9 +3,11 @@
 import signal
 import sys
 
+import numpy as np
 import pytest
 
-from colonnade import cli
+import colonnade as co
+from colonnade import cli, files
 
 MEMORY = "--engine", "memory"
 
@@ -54,3 +56,22 @@ def test_it_is_refused_before_the_input_is_read(tmp_path, run, arguments, name, 
     assert found in (code, 5) if broken_link else found == code
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["broken.npy", name])
     assert (tmp_path / name).is_symlink() if broken_link else (tmp_path / name).read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.parquet", "f.npy", "f.npz", "folder"])
+def test_functions_keep_it_unless_forced(tmp_path, name):
+    M = np.arange(12.0).reshape(4, 3) ** 2
+    o = co.Observations.from_dense(np.where(np.arange(4)[:, None] == [9, 9, 1], np.nan, M))
+    completion, path = co.complete(o, rank=1, center=False, shrinkage=0), tmp_path / name
+    if name == "folder":
+        writers = [completion.save]
+    else:
+        writers = [lambda path, **force: files.write(completion, path, **force)]
+        if path.suffix in (".csv", ".parquet"):
+            writers.append(lambda path, **force: files.write_observed(o, path, **force))
+    for write in writers:
+        write(path, force=True)
+        before = {part: part.read_bytes() for part in [path, *path.rglob("*")] if part.is_file()}
+        with pytest.raises(FileExistsError, match=name):
+            write(path)
+        assert {part: part.read_bytes() for part in [path, *path.rglob("*")] if part.is_file()} == before

@@ -323,3 +323,18 @@ def test_the_papers_recovery_is_what_is_measured(seed):
     answer = algorithm1(M.source(), rank=3, n_full_columns=6, n_entries=10, random_state=seed)
     again = complete(answer.observations, rank=3, center=False, shrinkage=0, refine=0)
     np.testing.assert_array_equal(answer.coefficients, again.coefficients)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(2.0, 6.0, "holds"), (1.72, 6.85, "holds"), (1.68, 6.0, "holds with remarks"), (2.0, 6.95, "holds with remarks")],
+)
+def test_a_coherence_may_leave_the_reported_range_by_15_per_cent(low, high, outcome):
+    verdict = _verdicts.coherence_verdict("figure1", "claim", {10: [low, 3.0], 20: [4.0, high]}, (2.0, 6.0))
+    assert verdict.outcome == outcome and verdict.numbers == {"least": low, "largest": high}
+
+
+def test_a_slope_within_groups_ignores_their_levels():
+    x, groups = np.array([0.0, 1, 2, 10, 12]), [0, 0, 0, 1, 1]
+    y = 3 * x + np.where(np.array(groups) == 0, 100, -50)
+    assert _verdicts.within_group_slope(x, y, groups) == pytest.approx(3, rel=1e-12)

@@ -360,3 +360,14 @@ def test_facts_say_what_was_run(ordered):
     path, _ = ordered
     facts = json.loads((path.parent / "out" / "facts.json").read_text())
     assert facts["run"]["input"][0]["size"] == path.stat().st_size and facts["shape"] == [40, 90]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (1,), (1, 4), (4, 1), (5, 4)])
+def test_an_array_is_read_back_whole_whatever_its_shape(tmp_path, shape):
+    array = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    path = tmp_path / "array.npy"
+    checkpoints.publish_array(path, array)
+    for mapped in (False, True):
+        found = checkpoints.read_array(path, checkpoints.checksum(array), mapped=mapped)
+        assert found.shape == shape and found.tobytes() == array.tobytes()
+        assert isinstance(found, np.memmap) == (mapped and array.size > 0)  # an empty file cannot be mapped
