@@ -3,7 +3,8 @@
 The record covers tests and the processes they start. Each process appends to a file of its own in the folder
 MUTANTS_RECORD, so a killed process loses nothing. A line `@test` names the test, or a whole test file during the setup
 of a shared fixture. The lines of the package that it runs follow, as `path:number`,
-and at the end `=seconds test`, of processor time. `!test` is one that failed.
+and at the end `=seconds test`, of processor time. `!test` is one that failed, `~test` one
+marked slow.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def pytest_runtest_protocol(item):
         return (yield)
     start()
     _enter(item.nodeid)
+    if item.get_closest_marker("slow"):
+        _write(f"~{item.nodeid}\n")
     before = sum(os.times()[:4])
     try:
         return (yield)
