@@ -221,3 +221,12 @@ def test_a_table_in_which_hidden_full_columns_tell_nothing():
     completion = co.complete(known, center=True)
     assert completion.certificates().size == 10
     assert np.isnan([completion.entries(1, 0), *completion.interval(1, 0)]).all()
+
+
+def test_a_partial_column_of_zeros_is_recovered(rng):
+    L, R = low_rank(rng, 30, 8, 2)
+    R[:, 6] = 0
+    known = L @ R
+    known[12:, 6:] = np.nan
+    row = paper(known, rank=2).certificates()[6]
+    assert row.verdict == "recovered" and row.residual == 0 and row.more_entries == 0

@@ -502,3 +502,13 @@ def test_the_command_line(client, folder, run):  # noqa: F811
     with dask.config.set({"distributed.comm.timeouts.connect": "1 s"}):
         code, _, err = run("complete", "t.npy", "-o", "x.npy", "--scheduler", "tcp://127.0.0.1:9")
     assert code == 6 and "no scheduler answers" in err and err.count("\n") == 1 and not (folder / "x.npy").exists()
+
+
+def test_columns_are_cut_by_entries_and_by_number(monkeypatch):
+    monkeypatch.setattr(cluster_runs, "_PART_ENTRIES", 10)
+    monkeypatch.setattr(cluster_runs, "_PART_COLUMNS", 4)
+    counts = [20, 20, 5, 5, 1, *[0] * 9, 12, 3]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    rows = np.concatenate([np.arange(count) for count in counts])
+    o = co.Observations((20, 16), indptr, rows, np.ones(rows.size), None, np.array([0, 1]))
+    assert cluster_runs._parts(o) == [0, 1, 2, 4, 8, 12, 15, 16]
