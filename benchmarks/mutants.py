@@ -183,7 +183,7 @@ def record(path: Path, place: Path) -> dict:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     print(f"tracing {len(missing)} files of tests", flush=True)
-    run(place, ["-n", "2", *missing], MUTANTS_RECORD=str(folder))
+    run(place, ["-n", "2", "--dist", "load", *missing], MUTANTS_RECORD=str(folder))
     runs, failed = defaultdict(set), []
     for file in folder.iterdir():
         context = ""

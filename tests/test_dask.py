@@ -129,6 +129,7 @@ def test_triples_into_a_folder_give_the_bytes_of_complete_triples(client, tmp_pa
     assert sorted(found.name for found in tmp_path.iterdir()) == ["here", "t.parquet", "there"]
 
 
+@pytest.mark.slow
 def test_a_basis_larger_than_memory_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(15)
     path = write_triples(tmp_path / "t.parquet", problem(rng, m=200, s=60), rng)
@@ -167,6 +168,7 @@ def kill(processes):
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how_many, into_folder", [(1, False), (2, True)], ids=["one", "all"])
 def test_workers_killed_in_the_middle_change_no_byte(client, tmp_path, how_many, into_folder):
     M = problem(np.random.default_rng(5), n=300)
@@ -220,6 +222,7 @@ def allow(client, failures):
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures))
 
 
+@pytest.mark.slow
 def test_a_block_that_always_kills_its_worker_is_named_and_the_rest_is_finished(client, tmp_path, bullets):
     M = problem(np.random.default_rng(7))
     given = da.from_array(M, chunks=(40, 20))
@@ -365,6 +368,7 @@ def elsewhere(tmp_path):
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_the_scheduler_goes_and_the_run_is_continued_on_another_cluster(client, elsewhere, tmp_path):
     process, address = elsewhere
     rng = np.random.default_rng(8)

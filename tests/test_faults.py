@@ -78,6 +78,7 @@ class FailingFile:
         self._file.close()
 
 
+@pytest.mark.slow
 def test_any_write_rename_or_sync_may_fail(ordered, tmp_path):
     path, expected = ordered
     fail_at, is_complete = 0, False
@@ -121,6 +122,7 @@ def work(path, out):
     complete_triples(path, out, resume=True, **BLOCKS)
 
 
+@pytest.mark.slow
 def test_twenty_times_kill_9(shuffled, tmp_path):
     path, expected = shuffled
     rng = np.random.default_rng()
@@ -320,6 +322,7 @@ def larger(tmp_path_factory):
     return path, contents(folder / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_signals_stop_the_command_and_resume_goes_on(larger, tmp_path, number, code):
     path, expected = larger
