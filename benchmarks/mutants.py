@@ -264,7 +264,7 @@ def verdict(mutant: Mutant, place: Path, recorded: dict) -> str:
         code = run(place, ["-n", "0", "-x", *files], timeout=300 + 4 * seconds, **options)
     finally:
         shutil.copy2(original, changed)
-    failed = re.findall(r"^(?:FAILED|ERROR) ([^ ]*)", Path(f"{place}.log").read_text(), re.M)
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S*)", Path(f"{place}.log").read_text(), re.M)
     return {None: "hung", 0: f"SURVIVED {len(tests)} tests"}.get(code, f"noticed by {(failed or ['the start'])[0]}")
 
 

@@ -44,7 +44,7 @@ def _line(frame, event, _):
     return _line
 
 
-def _call(frame, *_):
+def _call(frame, _event, _argument, PACKAGE=PACKAGE):  # globals are gone when an interpreter ends
     return _line if frame.f_code.co_filename.startswith(PACKAGE) else None
 
 

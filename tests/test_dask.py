@@ -210,6 +210,7 @@ def bullets(tmp_path):
     return tmp_path / "bullets"
 
 
+@pytest.mark.slow
 def test_a_chunk_that_kills_its_worker_once_is_read_again(client, bullets):
     M = problem(np.random.default_rng(6))
     (bullets / "once").touch()
@@ -269,6 +270,7 @@ def make_block_hard(client, k, bullets):
     client.register_plugin(Hard())
 
 
+@pytest.mark.slow
 def test_the_command_line_names_a_block_that_always_kills_its_worker(client, folder, run, bullets, monkeypatch):  # noqa: F811
     rng = np.random.default_rng(13)
     write_triples(folder / "t.parquet", problem(rng), rng)
@@ -295,6 +297,7 @@ def test_the_command_line_names_a_block_that_always_kills_its_worker(client, fol
     client.unregister_worker_plugin("hard")
 
 
+@pytest.mark.slow
 def test_the_command_line_is_interrupted_while_a_block_takes_long(client, folder, run, bullets):  # noqa: F811
     rng = np.random.default_rng(14)
     write_triples(folder / "t.parquet", problem(rng), rng)

@@ -190,6 +190,7 @@ def test_killed_run_leaves_no_broken_file(quick, tmp_path):
     assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
 
 
+@pytest.mark.slow
 def test_results_of_other_settings_are_refused_unless_forced(small, monkeypatch, tmp_path):
     small(tmp_path)
     before = contents(tmp_path)
