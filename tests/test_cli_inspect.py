@@ -193,6 +193,17 @@ def test_doctor_says_what_is_missing(run, monkeypatch):
     assert "zarr missing (pip install 'colonnade[zarr]')" in out and "the first run compiles" in out
 
 
+def test_doctor_knows_whether_the_kernel_is_compiled(tmp_path, run, monkeypatch):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    found = []
+    for make in (lambda: None, cache.mkdir, (cache / "_kernels.solve-1.py311.nbi").touch):
+        make()
+        found.append(json.loads(run("doctor", "--json")[1])["cache"])
+    assert [facts["compiled"] for facts in found] == [False, False, True]
+    assert all(facts["writable"] and facts["folder"] == str(cache) for facts in found)
+
+
 # -------------------------------------------------------------------------------------------------------- help
 
 
