@@ -25,6 +25,8 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
+import numpy as np
+
 from benchmarks.mutations import ROOT, Mutant, draw
 
 COMPILED = "colonnade/_kernels.py", "colonnade/_tiles.py"  # Compiled lines leave no trace: tests are known by name.
@@ -104,8 +106,8 @@ def record(path: Path, place: Path) -> dict:
     return new
 
 
-def tests_of(mutant: Mutant, recorded: dict) -> list[str]:
-    """Tests that can notice it, the cheapest first."""
+def tests_of(mutant: Mutant, recorded: dict, most: float) -> list[str]:
+    """Tests that can notice it, the cheapest first, up to so many seconds in all."""
     wanted = {f"{mutant.path}:{line}" for line in mutant.lines}
     if mutant.names:
         word = re.compile(r"\b(" + "|".join(map(re.escape, mutant.names)) + r")\b")
@@ -120,7 +122,9 @@ def tests_of(mutant: Mutant, recorded: dict) -> list[str]:
         if mutant.path in COMPILED and Path(name).stem in COMPILED_TESTS:
             contexts |= {name}
         found |= {test: s for test, s in entry["seconds"].items() if test in contexts or name in contexts}
-    return sorted(found, key=found.get)
+    order = sorted(found, key=found.get)
+    spent = np.cumsum([found[test] for test in order])
+    return order[: max(1, np.searchsorted(spent, most, side="right"))]
 
 
 def untouched(recorded: dict) -> list[str]:
@@ -141,12 +145,11 @@ def untouched(recorded: dict) -> list[str]:
     return missed
 
 
-def verdict(mutant: Mutant, place: Path, recorded: dict) -> str:
+def verdict(mutant: Mutant, place: Path, recorded: dict, most: float) -> str:
     """What the tests say of a mutant: noticed, hung (noticed too), survived, or that no test runs it."""
-    tests = tests_of(mutant, recorded)
+    tests = tests_of(mutant, recorded, most)
     if not tests:
         return "no test"
-    seconds = sum(recorded[test.split("::")[0]]["seconds"][test] for test in tests)
     original, changed = ROOT / "src" / mutant.path, place / "src" / mutant.path
     changed.write_text(mutant.apply(original.read_text()))
     Path(f"{place}.tests").write_text("\n".join(tests))
@@ -156,7 +159,7 @@ def verdict(mutant: Mutant, place: Path, recorded: dict) -> str:
         if mutant.path in COMPILED:  # numba's cache watches one file only.
             options["NUMBA_CACHE_DIR"] = cache
         try:
-            code = run(place, ["-n", "0", "-x", *files], timeout=300 + 4 * seconds, **options)
+            code = run(place, ["-n", "0", "-x", *files], timeout=300 + 10 * most, **options)
         finally:
             shutil.copy2(original, changed)
     failed = re.findall(r"^(?:FAILED|ERROR) (\S*)", Path(f"{place}.log").read_text(), re.M) or ["a crash"]
@@ -168,6 +171,7 @@ def main(arguments) -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the draw to try; default: all; empty: none")
+    parser.add_argument("--seconds", type=float, default=60, help="of processor time for the tests of a mutant")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at a time")
     parser.add_argument("--wanted", type=float, default=85, help="per cent that must be noticed")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "colonnade-mutants")
@@ -186,7 +190,7 @@ def main(arguments) -> int:
         def judge(number):
             place = free.get()
             try:
-                said = verdict(mutants[number], place, recorded)
+                said = verdict(mutants[number], place, recorded, options.seconds)
             finally:
                 free.put(place)
             m = mutants[number]
