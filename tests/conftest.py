@@ -7,7 +7,8 @@ def pytest_addoption(parser):
 
 def pytest_generate_tests(metafunc):
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds")))
+        seeds = range(metafunc.config.getoption("--seeds"))
+        metafunc.parametrize("seed", [pytest.param(k, marks=pytest.mark.slow) if k else k for k in seeds])
 
 
 @pytest.fixture

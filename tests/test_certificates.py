@@ -86,6 +86,34 @@ def test_weak_rows_are_called_weak(rng):
     np.testing.assert_allclose(completion.to_dense(), M, atol=1e-12)
 
 
+@pytest.mark.parametrize(("growth", "verdict"), [(9, "recovered"), (11, "weakly determined")])
+def test_noise_that_may_grow_more_than_tenfold_is_called_weak(growth, verdict):
+    """Entries of u that are 1 / growth of the usual size multiply the noise of a column seen there by growth."""
+    u = np.ones((100, 1))
+    u[:4] = 1 / growth
+    u[4:] *= np.sqrt((100 - (u[:4] ** 2).sum()) / 96)  # |u|^2 = 100: the usual size is 1
+    M = u @ np.arange(1.0, 6.0)[None]
+    known = M.copy()
+    known[4:, 4] = np.nan
+    row = paper(known, rank=1).certificates()[4]
+    np.testing.assert_allclose(row.smallest_eigenvalue, growth**-2, rtol=1e-9)
+    assert row.verdict == verdict
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(4.5, "recovered"), (5.5, "off the column space")])
+def test_a_residual_over_five_times_the_noise_is_off_the_column_space(rng, times, verdict):
+    M = 100 + 0.1 * rng.standard_normal((60, 12))
+    known = M.copy()
+    known[20:, 11] = np.nan
+    completion = paper(known, rank=1)
+    u = completion.basis[:20]
+    off = np.linalg.qr(np.hstack([u, rng.standard_normal((20, 1))]))[0][:, 1]  # no coefficient takes any of it
+    known[:20, 11] = 100 * u[:, 0] / u.mean() + times * completion.noise_std * np.sqrt(19) * off
+    row = paper(known, rank=1).certificates()[11]
+    np.testing.assert_allclose(row.residual, times * completion.noise_std, rtol=1e-6)
+    assert row.verdict == verdict
+
+
 def test_lemma_2_holds_at_its_number_of_entries():
     """lambda_min(U_O'U_O) m/s >= 1/2 in all columns, with probability at least 0.9 by the lemma; here in every run."""
     for seed in range(5):
@@ -193,3 +221,12 @@ def test_a_table_in_which_hidden_full_columns_tell_nothing():
     completion = co.complete(known, center=True)
     assert completion.certificates().size == 10
     assert np.isnan([completion.entries(1, 0), *completion.interval(1, 0)]).all()
+
+
+def test_a_partial_column_of_zeros_is_recovered(rng):
+    L, R = low_rank(rng, 30, 8, 2)
+    R[:, 6] = 0
+    known = L @ R
+    known[12:, 6:] = np.nan
+    row = paper(known, rank=2).certificates()[6]
+    assert row.verdict == "recovered" and row.residual == 0 and row.more_entries == 0

@@ -43,6 +43,7 @@ def test_demo_writes_a_picture_and_three_lines(tmp_path):
     assert again.returncode == 2 and "--force" in again.stderr and len(again.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_demo_is_as_good_as_it_says(tmp_path):
     """With every pixel seen nothing is off; with fewer the error grows."""
     from colonnade.demo import complete_photograph

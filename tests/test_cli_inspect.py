@@ -193,6 +193,17 @@ def test_doctor_says_what_is_missing(run, monkeypatch):
     assert "zarr missing (pip install 'colonnade[zarr]')" in out and "the first run compiles" in out
 
 
+def test_doctor_knows_whether_the_kernel_is_compiled(tmp_path, run, monkeypatch):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    found = []
+    for make in (lambda: None, cache.mkdir, (cache / "_kernels.solve-1.py311.nbi").touch):
+        make()
+        found.append(json.loads(run("doctor", "--json")[1])["cache"])
+    assert [facts["compiled"] for facts in found] == [False, False, True]
+    assert all(facts["writable"] and facts["folder"] == str(cache) for facts in found)
+
+
 # -------------------------------------------------------------------------------------------------------- help
 
 
@@ -215,3 +226,14 @@ def test_help_is_quick(tmp_path):
         for arguments in (["-c", "import click"], ["-m", "colonnade", "--help"])
     )
     assert asked < 2 * bare + 0.3
+
+
+def test_a_step_of_the_bars_is_half_a_decade():
+    from colonnade.commands.inspect import _BARS, _PLAIN_BARS, _spectrum_bars
+
+    for blocks, bars in ((True, _BARS), (False, _PLAIN_BARS)):
+        steps = np.arange(len(bars))
+        values = [*10 ** (-0.5 * steps), 1e-300, 0.0]
+        (line,) = _spectrum_bars({"spectrum": {"relative_values": values}}, blocks)
+        assert line.endswith(": " + "".join([*bars[::-1], bars[0], bars[0]]))
+    assert _spectrum_bars({"spectrum": None}, True) == []

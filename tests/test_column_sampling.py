@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from colonnade import Source, Status, algorithm1
+from colonnade import Observations, Source, Status, algorithm1
 from colonnade.methods import (
     active_columns,
     adaptive_column_sampling,
@@ -194,3 +194,16 @@ def test_entrywise_subsampling_leaves_columns_open_of_which_nothing_is_seen(rng,
     unseen = answer.observations.n_observed == 0
     np.testing.assert_array_equal(answer.status == Status.NO_OBSERVATION, unseen)
     np.testing.assert_array_equal(np.isnan(answer.to_dense()), np.broadcast_to(unseen, (40, 50)))
+
+
+def test_residual_norms_on_the_rows_of_each_column(rng):
+    """Of every column, the first and the last too, |x_O - P x_O| as least squares has it."""
+    from colonnade.methods.active_columns import _residual_norms
+
+    m, n, s = 40, 15, 9
+    U = np.linalg.qr(rng.standard_normal((m, 3)))[0]
+    rows = np.sort(np.array([rng.choice(m, s, replace=False) for _ in range(n)]), axis=1)
+    x = rng.standard_normal((n, s))
+    probes = Observations((m, n), np.arange(n + 1) * s, rows.ravel(), x.ravel(), None, np.zeros(0, np.int64))
+    expected = [np.linalg.norm(y - U[at] @ np.linalg.lstsq(U[at], y)[0]) for at, y in zip(rows, x)]
+    np.testing.assert_allclose(_residual_norms(U, probes, np.linalg.norm(x, axis=1)), expected, rtol=1e-10)

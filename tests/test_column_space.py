@@ -56,7 +56,10 @@ def test_blocks_of_rows_agree_with_one_piece(rng, monkeypatch):
     whole = co.fit_column_space(A, rank=3)
     monkeypatch.setattr(column_space, "_TALL", 0)
     monkeypatch.setattr(column_space, "_BLOCK_CELLS", 7 * 123)
+    sizes, qr = [], linalg.qr
+    monkeypatch.setattr(linalg, "qr", lambda X, **options: sizes.append(X.shape[0]) or qr(X, **options))
     parts = co.fit_column_space(A, rank=3)
+    assert 0 < max(sizes) <= 17 * 7  # the triangles of the blocks, never all rows at once
     np.testing.assert_allclose(parts.basis, whole.basis, atol=1e-12)
     check(A, parts.basis, 3)
 

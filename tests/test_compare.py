@@ -365,6 +365,7 @@ def test_errors_of_the_command_are_one_line(table, tmp_path):
     assert (tmp_path / "old.png").read_text() == "old"
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_has_finished(table, tmp_path):
     code = (
         "import sys, time, colonnade.comparison as c, colonnade.cli as cli\n"

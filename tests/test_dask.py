@@ -166,6 +166,7 @@ def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client,
     assert stored.observations.values.size - stored.used.values.size == 3
 
 
+@pytest.mark.slow
 def test_a_basis_larger_than_memory_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(15)
     path = write_triples(tmp_path / "t.parquet", problem(rng, m=200, s=60), rng)
@@ -204,6 +205,7 @@ def kill(processes):
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how_many, into_folder", [(1, False), (2, True)], ids=["one", "all"])
 def test_workers_killed_in_the_middle_change_no_byte(client, tmp_path, how_many, into_folder):
     M = problem(np.random.default_rng(5), n=300)
@@ -299,6 +301,7 @@ def bullets(tmp_path):
     return tmp_path / "bullets"
 
 
+@pytest.mark.slow
 def test_a_chunk_that_kills_its_worker_once_is_read_again(client, bullets):
     M = problem(np.random.default_rng(6))
     (bullets / "once").touch()
@@ -311,6 +314,7 @@ def allow(client, failures):
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures))
 
 
+@pytest.mark.slow
 def test_a_block_that_always_kills_its_worker_is_named_and_the_rest_is_finished(client, tmp_path, bullets):
     M = problem(np.random.default_rng(7))
     given = da.from_array(M, chunks=(40, 20))
@@ -357,6 +361,7 @@ def make_block_hard(client, k, bullets):
     client.register_plugin(Hard())
 
 
+@pytest.mark.slow
 def test_the_command_line_names_a_block_that_always_kills_its_worker(client, folder, run, bullets, monkeypatch):  # noqa: F811
     rng = np.random.default_rng(13)
     write_triples(folder / "t.parquet", problem(rng), rng)
@@ -383,6 +388,7 @@ def test_the_command_line_names_a_block_that_always_kills_its_worker(client, fol
     client.unregister_worker_plugin("hard")
 
 
+@pytest.mark.slow
 def test_the_command_line_is_interrupted_while_a_block_takes_long(client, folder, run, bullets):  # noqa: F811
     rng = np.random.default_rng(14)
     write_triples(folder / "t.parquet", problem(rng), rng)
@@ -456,6 +462,7 @@ def elsewhere(tmp_path):
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_the_scheduler_goes_and_the_run_is_continued_on_another_cluster(client, elsewhere, tmp_path):
     process, address = elsewhere
     rng = np.random.default_rng(8)
@@ -630,3 +637,11 @@ def test_a_note_about_trust(folder, run, monkeypatch, address, is_open):  # noqa
     code, _, err = run("complete", "t.npy", "-o", "x.npy", *where)
     assert code == 0 and err.count("\n") == is_open and ("tcp:// is neither encrypted" in err) == is_open
     assert "a scheduler you trust" in " ".join(run("complete", "--help")[1].split())
+def test_columns_are_cut_by_entries_and_by_number(monkeypatch):
+    monkeypatch.setattr(cluster_runs, "_PART_ENTRIES", 10)
+    monkeypatch.setattr(cluster_runs, "_PART_COLUMNS", 4)
+    counts = [20, 20, 5, 5, 1, *[0] * 9, 12, 3]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    rows = np.concatenate([np.arange(count) for count in counts])
+    o = co.Observations((20, 16), indptr, rows, np.ones(rows.size), None, np.array([0, 1]))
+    assert cluster_runs._parts(o) == [0, 1, 2, 4, 8, 12, 15, 16]

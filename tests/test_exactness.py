@@ -11,7 +11,7 @@ EVERY_SEED = range(100)
 
 
 @pytest.mark.parametrize("r", [1, 5, 50])
-@pytest.mark.parametrize("n", [200, 2000])
+@pytest.mark.parametrize("n", [200, pytest.param(2000, marks=pytest.mark.slow)])
 def test_gaussian_matrices_of_100_seeds(n, r):
     errors = []
     for seed in EVERY_SEED:

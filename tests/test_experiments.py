@@ -49,6 +49,11 @@ def verdicts(quick):
     return {(v.experiment, k): v for k, v in enumerate(found)}
 
 
+def of_the_quick_run(test):
+    """Marks of a test that needs the quick run, which takes seconds: one worker makes it for all of them."""
+    return pytest.mark.slow(pytest.mark.xdist_group("quick run")(test))
+
+
 def no_unit_is_run(progress):
     assert progress.next_unit is None
 
@@ -56,6 +61,7 @@ def no_unit_is_run(progress):
 # ------------------------------------------------------------------------------------ what the quick run says
 
 
+@of_the_quick_run
 def test_quick_run_is_quick_and_complete(quick):
     folder, done, seconds = quick
     assert done.returncode == 0, done.stderr
@@ -66,6 +72,7 @@ def test_quick_run_is_quick_and_complete(quick):
     assert "left" in done.stderr and "figure1 18/18" in done.stderr
 
 
+@of_the_quick_run
 def test_figure1_verdicts(verdicts):
     d_rank, d_size, s_rank, s_size, coherence = [v for (name, _), v in verdicts.items() if name == "figure1"]
     for verdict in (d_rank, s_rank):
@@ -78,6 +85,7 @@ def test_figure1_verdicts(verdicts):
     assert 1.9 < coherence.numbers["least"] < coherence.numbers["largest"] < 7
 
 
+@of_the_quick_run
 def test_figure2_verdicts(verdicts):
     full, truncated, best, coherence = [v for (name, _), v in verdicts.items() if name == "figure2"]
     for verdict in (full, truncated):
@@ -87,6 +95,7 @@ def test_figure2_verdicts(verdicts):
     assert 2 < coherence.numbers["least"] < coherence.numbers["largest"] < 8
 
 
+@of_the_quick_run
 def test_theory_verdicts(verdicts):
     found = [v for (name, _), v in verdicts.items() if name == "theory"]
     assert [v.claim.split(":")[0] for v in found] == ["Corollary 1", "Theorem 1", "Lemma 2", "Theorem 2"]
@@ -96,6 +105,7 @@ def test_theory_verdicts(verdicts):
         assert loose and min(loose) > 2
 
 
+@of_the_quick_run
 def test_every_trial_is_in_the_table(quick):
     table = Results(quick[0], "figure1", {}, ()).table()
     for n in figure1.QUICK["sizes"]:
@@ -138,6 +148,7 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_gives_the_same_bytes(small, tmp_path):
     whole = small(tmp_path / "whole")
     for k in (5, 11, 19):  # in each of the three experiments
@@ -160,6 +171,7 @@ def test_resume_keeps_what_is_done_and_nothing_else_does(small, tmp_path):
     assert sum(p.next_unit is not None for p in seen) == 3
 
 
+@of_the_quick_run
 def test_killed_run_leaves_no_broken_file(quick, tmp_path):
     finished = quick[0]
     command = [sys.executable, "-m", "colonnade", "reproduce", "figure2", "--quick", "--out", str(tmp_path)]
@@ -178,6 +190,7 @@ def test_killed_run_leaves_no_broken_file(quick, tmp_path):
     assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
 
 
+@pytest.mark.slow
 def test_results_of_other_settings_are_refused_unless_forced(small, monkeypatch, tmp_path):
     small(tmp_path)
     before = contents(tmp_path)
@@ -191,6 +204,7 @@ def test_results_of_other_settings_are_refused_unless_forced(small, monkeypatch,
     assert contents(tmp_path)["figure2.csv"] == before["figure2.csv"]
 
 
+@of_the_quick_run
 def test_refusals_on_the_command_line(quick, tmp_path):
     refused = run("figure1", "--out", quick[0])
     assert refused.returncode == 3 and "other settings" in refused.stderr and len(refused.stderr.splitlines()) == 1
@@ -210,6 +224,7 @@ def test_damaged_table_is_refused(small, tmp_path):
         small(tmp_path, resume=True)
 
 
+@of_the_quick_run
 def test_figures_are_drawn_from_the_files_alone(quick, tmp_path):
     for name in ("figure1", "figure2"):
         for ending in ("csv", "json"):
@@ -323,3 +338,18 @@ def test_the_papers_recovery_is_what_is_measured(seed):
     answer = algorithm1(M.source(), rank=3, n_full_columns=6, n_entries=10, random_state=seed)
     again = complete(answer.observations, rank=3, center=False, shrinkage=0, refine=0)
     np.testing.assert_array_equal(answer.coefficients, again.coefficients)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(2.0, 6.0, "holds"), (1.72, 6.85, "holds"), (1.68, 6.0, "holds with remarks"), (2.0, 6.95, "holds with remarks")],
+)
+def test_a_coherence_may_leave_the_reported_range_by_15_per_cent(low, high, outcome):
+    verdict = _verdicts.coherence_verdict("figure1", "claim", {10: [low, 3.0], 20: [4.0, high]}, (2.0, 6.0))
+    assert verdict.outcome == outcome and verdict.numbers == {"least": low, "largest": high}
+
+
+def test_a_slope_within_groups_ignores_their_levels():
+    x, groups = np.array([0.0, 1, 2, 10, 12]), [0, 0, 0, 1, 1]
+    y = 3 * x + np.where(np.array(groups) == 0, 100, -50)
+    assert _verdicts.within_group_slope(x, y, groups) == pytest.approx(3, rel=1e-12)

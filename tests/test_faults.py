@@ -79,6 +79,7 @@ class FailingFile:
         self._file.close()
 
 
+@pytest.mark.slow
 def test_any_write_rename_or_sync_may_fail(ordered, tmp_path):
     path, expected = ordered
     fail_at, is_complete = 0, False
@@ -122,6 +123,7 @@ def work(path, out):
     complete_triples(path, out, resume=True, **BLOCKS)
 
 
+@pytest.mark.slow
 def test_twenty_times_kill_9(shuffled, tmp_path):
     path, expected = shuffled
     rng = np.random.default_rng()
@@ -327,6 +329,7 @@ def larger(tmp_path_factory):
     return path, contents(folder / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_signals_stop_the_command_and_resume_goes_on(larger, tmp_path, number, code):
     path, expected = larger
@@ -365,3 +368,14 @@ def test_facts_say_what_was_run(ordered):
     path, _ = ordered
     facts = json.loads((path.parent / "out" / "facts.json").read_text())
     assert facts["run"]["input"][0]["size"] == path.stat().st_size and facts["shape"] == [40, 90]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (1,), (1, 4), (4, 1), (5, 4)])
+def test_an_array_is_read_back_whole_whatever_its_shape(tmp_path, shape):
+    array = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    path = tmp_path / "array.npy"
+    checkpoints.publish_array(path, array)
+    for mapped in (False, True):
+        found = checkpoints.read_array(path, checkpoints.checksum(array), mapped=mapped)
+        assert found.shape == shape and found.tobytes() == array.tobytes()
+        assert isinstance(found, np.memmap) == (mapped and array.size > 0)  # an empty file cannot be mapped

@@ -199,3 +199,10 @@ def test_scores_that_cannot_be_written(tmp_path, run, monkeypatch):
         code, out, err = run("complete", "a.csv", "-o", "b.csv", "--scores", *more)
         assert code in (2, 3, 5) and not out and len(err.strip().splitlines()) == 1
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv"]
+
+
+def test_two_tables_are_not_taken_for_one(tmp_path, run):
+    for name in "ab":
+        write_answers(tmp_path / f"{name}.csv", np.eye(6, 4))
+    code, out, err = run("harness", "score", tmp_path / "a.csv", tmp_path / "b.csv")
+    assert code in (2, 3, 5) and out == "" and "a.csv" in err and len(err.splitlines()) == 1

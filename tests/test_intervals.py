@@ -17,6 +17,7 @@ def noisy(rng, noise, n=300, level=0.0):
     return M, *hide(rng, M, 40, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"rank": 4, "center": False, "shrinkage": 0, "refine": 0}])
 def test_coverage_is_what_it_says_on_gaussian_data(settings):
     """10 matrices of about 31,000 hidden entries each; what is left of chance is the calibration of 5,200 entries."""
@@ -46,6 +47,7 @@ def test_noisy_rows_have_wider_intervals_than_quiet_ones(rng):
     assert np.mean(high - low) < 0.9 * constant, "narrower than a constant width of the same coverage"
 
 
+@pytest.mark.slow
 def test_at_no_level_are_intervals_wider_than_a_constant_width(rng):
     """Though the sure entries have narrower ones than the others; and those of a lower level lie within the higher."""
     L, R = low_rank(rng, 100, 400, 3)
@@ -63,6 +65,7 @@ def test_at_no_level_are_intervals_wider_than_a_constant_width(rng):
         last = high - low
 
 
+@pytest.mark.slow
 def test_columns_known_at_few_entries_count_for_what_is_unseen_of_them():
     """Most observed entries are in well-known columns, most unseen ones are not."""
     found = []
@@ -91,6 +94,7 @@ def test_intervals_have_the_unit_of_the_data(rng, unit, n_full, n, settings):
         np.testing.assert_allclose(found / unit, end, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_large_counts_have_wider_intervals_than_small_ones(rng):
     found = []
     for _ in range(6):
@@ -349,3 +353,14 @@ def test_one_sided_bounds_leave_infinite_ends(rng):
     known, seen = hide(rng, M, 10, 8)
     low, high = co.complete(known, bounds=(0, np.inf)).interval(*np.nonzero(~seen), 0.99999)
     assert (low == 0).all() and np.isinf(high).all()
+
+
+def test_rows_whose_errors_are_alike_have_the_factor_one():
+    """Also a row with one entry left out, or none, and in every unit."""
+    from colonnade.intervals import _row_factors
+
+    rows = np.repeat(np.arange(4), [1, 2, 5, 40])
+    for square in (1e-9, 1.0, 1e9):
+        of_rows, of_entries = _row_factors(rows, np.full(rows.size, square), 5)
+        np.testing.assert_allclose(of_rows, 1, rtol=1e-12)
+        np.testing.assert_allclose(of_entries, 1, rtol=1e-12)

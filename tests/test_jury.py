@@ -169,6 +169,7 @@ def test_hidden_columns_keep_their_weights(rng):
         np.testing.assert_allclose(completion.to_dense(), found[0].to_dense(), rtol=1e-6, atol=1e-6 * abs(M).max())
 
 
+@pytest.mark.slow
 def test_full_columns_that_are_asked_too_help_where_columns_are_unequal(monkeypatch):
     """On average: of a single draw luck decides."""
     ratios = []
@@ -184,6 +185,7 @@ def test_full_columns_that_are_asked_too_help_where_columns_are_unequal(monkeypa
     assert np.exp(np.mean(np.log(ratios))) < 0.97
 
 
+@pytest.mark.slow
 def test_offsets_are_taken_where_they_are_likely_to_help(monkeypatch):
     """On average: to wait until they surely help costs more than they do where they do not."""
     ratios = []

@@ -147,6 +147,7 @@ def test_exact_data_are_recognised(rng):
         assert error(completion, M, seen) < (1e-12 if M.dtype == np.float64 else 1e-4)
 
 
+@pytest.mark.slow
 def test_noisy_data_are_filled_nearly_as_well_as_with_the_truth_at_hand(rng):
     """The best that any rank, center and noise variance of a grid can do, judged by the hidden entries themselves."""
     M, known, seen = noisy(rng)

@@ -74,6 +74,7 @@ def spectra(rng, m=300, n=300):
     return M, *hide(rng, M, 100, 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [noisy, answers, spectra])
 def test_coverage_is_what_it_says(make):
     """Of 12 matrices of about 200 columns; the trust in the prior is right here too, as the columns are alike."""

@@ -47,6 +47,7 @@ def _watching_allocator() -> dict:
     return {"LD_PRELOAD": library, "GLIBC_TUNABLES": "glibc.malloc.check=3"} if library else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [2, 4, 8])
 def test_kernel_for_other_vectors(tmp_path, lanes):
     """Compiled anew, with a cache of its own: 8 numbers in a vector also where the machine needs two registers."""

@@ -293,3 +293,13 @@ def test_the_commands_write_the_report(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(os, "fsync", full_disk)
     code, out, err = run("report", "result", "-o", "b.html")
     assert (code, out) == (5, "") and "No space left" in err and sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize("length", [1_999, 2_000, 2_001, 100_000])
+def test_a_long_command_is_cut_to_2000_characters(length):
+    from colonnade.report import _run
+
+    _, o = noisy(np.random.default_rng(0))
+    command = ("colonnade complete " + "x" * length)[:length]
+    shown = _run(co.complete(o, rank=2, refine=0), command)["command"]
+    assert shown == command if length <= 2_000 else len(shown) == 2_000 and shown == command[:1_997] + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -27,7 +28,7 @@ def command(out: Path, columns: int | None, share: float | None, seed: int, forc
     from ..demo import complete_photograph
 
     arguments = {name: value for name, value in (("n_full_columns", columns), ("share", share)) if value is not None}
-    if out.exists() and not force:
+    if os.path.lexists(out) and not force:
         raise click.UsageError(f"{out} exists; choose another name with --out, or replace it with --force")
     for line in complete_photograph(out, seed=seed, **arguments):
         say(line)
