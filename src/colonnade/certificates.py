@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ._arguments import named
+from ._threads import one_blas_thread
 from .column_space import fit_column_space, with_offset
 from .leaving_out import leave_one_out
 from .posterior import fitted_variances
@@ -41,6 +41,7 @@ _VERDICTS = {
 }
 
 
+@one_blas_thread()
 def certify(completion, scales: ErrorScales | None = None) -> np.recarray:
     """A row for every column of a completion.
 
@@ -99,12 +100,11 @@ def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
     for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
         table[field] = np.nan
     sizes, spreads = np.zeros(n), np.zeros(n)
-    with threadpool_limits(1, user_api="blas"):  # many small matrices: threads would only wait for each other
-        for count in np.unique(table.n_observed):
-            alike = np.flatnonzero(table.n_observed == count)
-            step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
-            for lo in range(0, alike.size, step):
-                _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
+    for count in np.unique(table.n_observed):
+        alike = np.flatnonzero(table.n_observed == count)
+        step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
+        for lo in range(0, alike.size, step):
+            _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
     return table, sizes, spreads
 
 

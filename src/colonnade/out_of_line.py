@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._threads import one_blas_thread
 from .column_space import ColumnSpace
 from .leaving_out import leave_one_out
 from .observations import Observations
@@ -22,6 +23,7 @@ _WORTHWHILE = 1.1  # times the errors of the others without it, which they have 
 _PIECE_ENTRIES = 1_000_000
 
 
+@one_blas_thread()
 def out_of_line(space: ColumnSpace, observations: Observations, penalty, *, by_column=False) -> np.ndarray:
     """Where in `values` entries of partial columns stand that are out of line, rising.
 
