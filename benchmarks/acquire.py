@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from benchmarks.machine import facts
+from benchmarks.machine import count, facts
 from colonnade import Source, acquire, algorithm1, complete, observe
 
 PARTS = 0.1, 0.2, 0.3, 0.4, 0.5, 0.6  # of the budget, for full columns
@@ -70,7 +70,7 @@ class Complete:
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks acquire", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--sigma", type=float, default=0.5)
     options = parser.parse_args(arguments)
     print(facts())

@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 from scipy import linalg
 
-from benchmarks.machine import best_of, facts
+from benchmarks.machine import best_of, count, facts
 from colonnade import fit_column_space
 
 
@@ -18,7 +18,7 @@ def angle(U, V) -> float:
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks column_space", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rounds", type=count, default=1)
     options = parser.parse_args(arguments)
     print(facts())
     rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import colonnade as co
-from benchmarks.machine import facts
+from benchmarks.machine import count, facts
 
 
 def write_triples(path: Path, m: int, n: int, r: int, s: int, d: int) -> int:
@@ -90,11 +90,11 @@ def cluster_of(count: int):
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks dask", description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--columns", type=int, default=200_000)
-    parser.add_argument("--rank", type=int, default=50)
-    parser.add_argument("--block-entries", type=int, default=1 << 21)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rows", type=count, default=10_000)
+    parser.add_argument("--columns", type=count, default=200_000)
+    parser.add_argument("--rank", type=count, default=50)
+    parser.add_argument("--block-entries", type=count, default=1 << 21)
+    parser.add_argument("--rounds", type=count, default=2)
     options = parser.parse_args(arguments)
     m, n, r = options.rows, options.columns, options.rank
     s, d = 4 * r, 3 * r

@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.machine import best_of, facts, processor_seconds
+from benchmarks.machine import best_of, count, facts, processor_seconds
 from colonnade import CompleteColumnsImputer, CompleteRowsImputer
 
 RANK, KNOWN, LEARNED, COMPLETE = 50, 200, 300, 100
@@ -61,7 +61,7 @@ def baseline(rounds) -> tuple[float, float]:
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks estimators", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=count, default=5)
     options = parser.parse_args(arguments)
     print(facts())
     print(

@@ -20,15 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import facts
+from benchmarks.machine import count, facts
 
 R, D, S = 20, 60, 80
 
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks files", description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000], help="rows and columns")
-    parser.add_argument("--rounds", type=int, default=1, help="the least time of so many counts")
+    parser.add_argument("--sizes", type=count, nargs="+", default=[100_000, 1_000_000], help="rows and columns")
+    parser.add_argument("--rounds", type=count, default=1, help="the least time of so many counts")
     parser.add_argument("--memory", type=float, default=6e9, help="bytes, for us and for DuckDB")
     parser.add_argument("--folder", type=Path, help="keep the data here; a temporary folder unless told")
     options = parser.parse_args(arguments)

@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from benchmarks.machine import best_of, facts
+from benchmarks.machine import best_of, count, facts
 from colonnade import ColumnSpace, Observations, solve_columns
 
 CASES = ((50, 200), (20, 100), (10, 30))  # r, s
@@ -66,9 +66,9 @@ def first_call(cache) -> float:
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks kernel", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--columns", type=int, default=20_000)
+    parser.add_argument("--rounds", type=count, default=5)
+    parser.add_argument("--rows", type=count, default=10_000)
+    parser.add_argument("--columns", type=count, default=20_000)
     options = parser.parse_args(arguments)
     m, n = options.rows, options.columns
     print(facts())

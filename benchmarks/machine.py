@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import platform
 import resource
 import time
@@ -21,6 +22,25 @@ def facts() -> str:
     except OSError:
         pass
     return f"{model}, {default_threads()} threads; Python {platform.python_version()}, NumPy {np.__version__}, {blas}"
+
+
+def count(text: str) -> int:
+    """An argument that is a whole number, at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def chosen(asked: str, names, what: str) -> list[str]:
+    """The names that have `asked` in them, or one of its comma-separated parts; all if it is empty.
+
+    A part that is in no name is an error.
+    """
+    parts = [asked] if any(asked in name for name in names) else [part.strip() for part in asked.split(",")]
+    for part in parts:
+        if not any(part and part in name for name in names) and asked:
+            raise argparse.ArgumentTypeError(f"no {what} has {part!r} in its name; there are {', '.join(names)}")
+    return [name for name in names if any(part in name for part in parts)]
 
 
 def seconds(work) -> float:

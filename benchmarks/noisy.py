@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 import colonnade as co
-from benchmarks.machine import facts
+from benchmarks.machine import count, facts
 
 CMFREC_SWEEPS = 300
 
@@ -113,12 +113,12 @@ def ways(p: Problem) -> dict:
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks noisy", description=__doc__)
-    parser.add_argument("--size", type=int, default=4000, help="rows and columns")
-    parser.add_argument("--rank", type=int, default=20)
-    parser.add_argument("--full", type=int, default=60, help="full columns")
-    parser.add_argument("--entries", type=int, default=80, help="entries of each other column")
+    parser.add_argument("--size", type=count, default=4000, help="rows and columns")
+    parser.add_argument("--rank", type=count, default=20)
+    parser.add_argument("--full", type=count, default=60, help="full columns")
+    parser.add_argument("--entries", type=count, default=80, help="entries of each other column")
     parser.add_argument("--noise", type=float, nargs="+", default=[0.1, 1.0])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=count, default=3)
     options = parser.parse_args(arguments)
     print(facts())
     for run in ways(Problem(200, 3, 20, 20, 0.1, 0)).values():

@@ -16,7 +16,7 @@ import numpy as np
 import colonnade as co
 from benchmarks.coverage import LEVELS, Coverage, coverage_of
 from benchmarks.imputers import PRIOR, RIVALS
-from benchmarks.machine import facts
+from benchmarks.machine import count, facts
 from benchmarks.real_data import Problem, problems, read_sets
 
 OURS = "complete"
@@ -139,7 +139,7 @@ def print_results(found, rivals, n_seeds) -> None:
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks real", description=__doc__)
     parser.add_argument("--data", required=True, metavar="DIR", help="folder with .npz files")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--sets", type=lambda text: text.split(","), help="names of files, without .npz")
     parser.add_argument("--rivals", type=lambda text: [name for name in text.split(",") if name], default=[*RIVALS])
     options = parser.parse_args(arguments)

@@ -47,8 +47,11 @@ class Problem:
         return float(np.linalg.norm(np.nan_to_num(X) - self.C) / np.linalg.norm(self.C))
 
 
-def problems(size: int, rank: int, d: int, s: int, among: str = ""):
-    """Those whose name has `among` in it, one after the other."""
+PROBLEMS = "exact", "noisy", "coherent", "spiked columns"
+
+
+def problems(size: int, rank: int, d: int, s: int, names=PROBLEMS):
+    """Those of these names, one after the other."""
     rng = np.random.default_rng(0)
     L, R = rng.standard_normal((size, rank)), rng.standard_normal((rank, size))
     heights, norms = 0.1 + rng.pareto(1.5, size), np.ones(size)
@@ -59,6 +62,5 @@ def problems(size: int, rank: int, d: int, s: int, among: str = ""):
         "coherent": (L * heights[:, None], R, 0.0),
         "spiked columns": (L, R * norms, 0.1 * np.sqrt(rank)),
     }
-    for name in parts:
-        if among in name:
-            yield Problem(name, *parts[name], d, s)
+    for name in names:
+        yield Problem(name, *parts[name], d, s)

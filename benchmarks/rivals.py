@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 import colonnade as co
-from benchmarks.machine import facts
-from benchmarks.rival_problems import Problem, problems
+from benchmarks.machine import chosen, count, facts
+from benchmarks.rival_problems import PROBLEMS, Problem, problems
 from colonnade import methods
 
 DENSE_CELLS = 1_500_000  # up to which the dense loop is run: every step of it is a full SVD
@@ -154,27 +154,34 @@ def measure(p: Problem, run: Callable) -> str:
     return f"{p.error(X):8.1e} {elapsed:9.2f} s {processor:9.2f} s {n_read / p.M.size:9.1%}     {remark}"
 
 
+def _among(names, what: str) -> Callable:
+    return lambda asked: chosen(asked, names, what)
+
+
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks rivals", description=__doc__)
-    parser.add_argument("--size", type=int, default=400, help="rows and columns")
-    parser.add_argument("--rank", type=int, default=5)
-    parser.add_argument("--full", type=int, help="full columns, four times the rank unless told")
-    parser.add_argument("--entries", type=int, help="entries of each other column, eight times the rank unless told")
-    parser.add_argument("--methods", default="", help="only those whose name has this in it")
-    parser.add_argument("--problems", default="", help="only those whose name has this in it")
+    parser.add_argument("--size", type=count, default=400, help="rows and columns")
+    parser.add_argument("--rank", type=count, default=5)
+    parser.add_argument("--full", type=count, help="full columns, four times the rank unless told")
+    parser.add_argument("--entries", type=count, help="entries of each other column, eight times the rank unless told")
+    parser.add_argument(
+        "--methods", type=_among(METHODS, "method"), default="", help="only those whose name has one of these in it"
+    )
+    parser.add_argument(
+        "--problems", type=_among(PROBLEMS, "problem"), default="", help="likewise; separated by commas"
+    )
     options = parser.parse_args(arguments)
     d, s = options.full or 4 * options.rank, options.entries or 8 * options.rank
-    chosen = {name: run for name, run in METHODS.items() if options.methods in name}
     print(facts())
     warm = next(problems(60, 2, 8, 20))  # compiles what there is to compile
-    for run in chosen.values():
-        measure(warm, run)
+    for name in options.methods:
+        measure(warm, METHODS[name])
     for p in problems(options.size, options.rank, d, s, options.problems):
         print(
             f"\n{p.name}: {options.size:,} x {options.size:,}, rank {p.rank}, noise {p.noise_std:.2g}; {d} full columns"
             f" and {s} entries of each other column drawn, {p.budget / p.M.size:.1%} of the matrix"
         )
         print(f"{'':26}{'error':>8} {'time':>9}   {'processor':>9}   {'read':>9}")
-        for name, run in chosen.items():
-            print(f"{name:26}{measure(p, run)}", flush=True)
+        for name in options.methods:
+            print(f"{name:26}{measure(p, METHODS[name])}", flush=True)
     return 0

@@ -7,13 +7,13 @@ import argparse
 import numpy as np
 
 import colonnade as co
-from benchmarks.machine import facts, peak_gigabytes, seconds
+from benchmarks.machine import count, facts, peak_gigabytes, seconds
 
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks trillion", description=__doc__)
-    parser.add_argument("--size", type=int, default=1_000_000, help="rows and columns")
-    parser.add_argument("--rank", type=int, default=20)
+    parser.add_argument("--size", type=count, default=1_000_000, help="rows and columns")
+    parser.add_argument("--rank", type=count, default=20)
     options = parser.parse_args(arguments)
     n, r, d, s = options.size, options.rank, 3 * options.rank, 4 * options.rank
     print(facts())

@@ -86,6 +86,17 @@ def test_noise_is_predicted_by_nobody_and_the_advice_says_so(rng):
     assert "no method predicts clearly better than row means" in comparison.advice
 
 
+def test_hidden_entries_that_are_all_equal_have_no_spread(rng):
+    """Full columns of noise, and partial ones that are 3 everywhere: no error can be measured by a spread of 0."""
+    M = np.column_stack([rng.standard_normal((20, 6)), np.full((20, 6), 3.0)])
+    M[rng.random(M.shape) < 0.5] = np.nan
+    M[:, :6] = rng.standard_normal((20, 6))
+    comparison = co.compare(M, methods=["complete", "row_means"], random_state=0)
+    assert comparison.spread == 0 and comparison.finished
+    assert "of entries that are all equal" in comparison.advice
+    assert comparison.advice in str(comparison) and comparison.plot() is not None
+
+
 def test_equal_methods_are_told_apart_by_what_else_they_offer(rng):
     M, known = problem(rng, noise=0.5)
     near = M + 0.1 * rng.standard_normal(M.shape)

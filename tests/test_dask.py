@@ -637,6 +637,8 @@ def test_a_note_about_trust(folder, run, monkeypatch, address, is_open):  # noqa
     code, _, err = run("complete", "t.npy", "-o", "x.npy", *where)
     assert code == 0 and err.count("\n") == is_open and ("tcp:// is neither encrypted" in err) == is_open
     assert "a scheduler you trust" in " ".join(run("complete", "--help")[1].split())
+
+
 def test_columns_are_cut_by_entries_and_by_number(monkeypatch):
     monkeypatch.setattr(cluster_runs, "_PART_ENTRIES", 10)
     monkeypatch.setattr(cluster_runs, "_PART_COLUMNS", 4)

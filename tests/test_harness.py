@@ -48,6 +48,22 @@ def write_logs(folder, M, rows_of_last, tasks=("gsm_8k", "arc")):
                 write_log(folder, f"org__m{j:02d}", task, lines)
 
 
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def go(*arguments):
+        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
+        before, code = signal.getsignal(signal.SIGTERM), 0
+        try:
+            cli.run()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        return code, *capsys.readouterr()
+
+    return go
+
+
 def test_logs_become_questions_by_models(tmp_path, rng):
     M = (rng.random((24, 5)) < 0.6).astype(float)
     some = np.array([0, 1, 13, 23])
@@ -94,12 +110,27 @@ def test_the_last_run_counts_and_the_first_metric_and_filter(tmp_path):
         ('{"doc_id": "3"}', "no doc_id"),
         ('{"doc_id": 3, "filter": "none", "metrics": []}', "no metric"),
         ('{"doc_id": 3, "metrics": ["bleu", "em"], "bleu": [1, 2], "em": 1.0}', "metrics with one: em"),
+        ('{"doc_id": 3, "metrics": 7}', "metrics at line 1 of .* not a list of names"),
+        ('{"doc_id": 3, "metrics": "acc", "acc": 1}', "metrics at line 1 of .* not a list of names"),
+        ('{"doc_id": 3, "metrics": [["acc"]], "acc": 1}', "metrics at line 1 of .* not a list of names"),
+        ('{"doc_id": 3, "metrics": ["acc"], "acc": %s}' % ("9" * 400), "'acc' at line 1 of .* not a finite"),
+        ('{"doc_id": 3, "metrics": ["acc"], "acc": %s}' % ("9" * 5000), "line 1 of .* is not JSON"),
+        ('{"doc_id": 3, "metrics": ["acc"], "acc": NaN}', "'acc' at line 1 of .* not a finite"),
+        ('{"doc_id": 3, "metrics": ["acc"], "acc": 1e999}', "'acc' at line 1 of .* not a finite"),
+        ("[" * 100_000, "line 1 of .* too many brackets"),
+        ('{"doc_id": 3, "doc": ' + "[" * 100_000 + "]" * 100_000 + "}", "line 1 of .* too many brackets"),
+        (b'{"doc_id": 3, "metrics": ["acc"], "acc": 1, "doc": "\xff"}', "line 1 of .* is not UTF-8"),
+        (json.dumps(line(3, acc=1)).encode("utf-16"), "line 1 of .* is not UTF-8"),
     ],
 )
-def test_bad_lines_are_named(tmp_path, text, said):
-    write_log(tmp_path, "a", "t", []).write_text(text + "\n")
+def test_bad_lines_are_named(tmp_path, run, text, said):
+    path = write_log(tmp_path, "a", "t", [])
+    path.write_bytes((text.encode() if isinstance(text, str) else text) + b"\n")
     with pytest.raises(ValueError, match=said):
         harness.read_logs(tmp_path)
+    code, out, err = run("harness", "read", tmp_path, "-o", tmp_path / "out.csv")
+    assert (code, out, len(err.splitlines())) == (3, "", 1) and f"line 1 of {path}" in " ".join(err.split())
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_other_questions_under_the_same_number_are_refused(tmp_path):
@@ -117,22 +148,6 @@ def test_no_logs_and_unknown_tasks(tmp_path):
     write_log(tmp_path, "a", "t", [line(0, acc=1.0)])
     with pytest.raises(ValueError, match="no log of the task 'u'; there are t"):
         harness.read_logs(tmp_path, tasks=["u"])
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def go(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
-        before, code = signal.getsignal(signal.SIGTERM), 0
-        try:
-            cli.run()
-        except SystemExit as end:
-            code = end.code
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        return code, *capsys.readouterr()
-
-    return go
 
 
 def test_the_whole_way_by_commands(tmp_path, run):

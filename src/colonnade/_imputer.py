@@ -8,11 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from ._arguments import OR_AUTO, as_count, is_auto
 from ._numbers import array_of, numbers_of
-from ._threads import few_blas_threads, in_threads
+from ._threads import in_threads, one_blas_thread
 from .completion import Completion, complete
 from .frames import is_frame, matrix_of_frame
 from .learn import learn, with_mean
@@ -36,6 +35,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.bounds = bounds
         self.random_state = random_state
 
+    @one_blas_thread()
     def fit(self, X, y=None):
         """Learn from X.
 
@@ -52,6 +52,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._learn(samples_of(self, X, reset=True))
         return self
 
+    @one_blas_thread()
     def fit_transform(self, X, y=None):
         """Learn from X and fill it: ``colonnade.complete`` of the same table.
 
@@ -66,6 +67,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return without_infinite(self._training(self._learn(samples_of(self, X, reset=True))))
 
+    @one_blas_thread()
     def transform(self, X):
         """Fill samples, those of the training or new ones; X itself is not changed.
 
@@ -99,9 +101,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if completion.rank or observations.partial_columns.size:
             return completion
         # Nothing is to be filled now, so `complete` did not look for a space; new samples may need one.
-        with few_blas_threads(observations.values.size):
-            tame = without_wild(observations) or observations
-            lesson = with_mean(learn(observations, tame=tame, **settings), tame)
+        tame = without_wild(observations) or observations
+        lesson = with_mean(learn(observations, tame=tame, **settings), tame)
         coefficients, _ = solve_columns(lesson.space, observations, penalty=lesson.penalty)
         return replace(
             completion,
@@ -130,8 +131,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         def work(lo):
             self._fill(samples[lo : lo + step], filled[lo : lo + step], n_threads=1)
 
-        with threadpool_limits(1, user_api="blas"):  # the blocks have their threads
-            in_threads(work, range(0, k, step))
+        in_threads(work, range(0, k, step))
         return filled
 
     def _fill(self, samples, filled, n_threads=None) -> None:

@@ -8,12 +8,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
-_SMALL = 1_000_000
+_CHUNK = 16_000_000  # Multiplications of a chunk of `product`: enough to outweigh handing it to a thread.
 
 
 @cache
@@ -21,14 +22,85 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds
 
 
+class _OneBlasThread:
+    """Counts the calls that want one BLAS thread: the first one sets it, the last one restores what was before.
+
+    The number of BLAS threads belongs to the whole process. If every call restored what it found, a call that began
+    during another one would restore 1 for good.
+    """
+
+    def __init__(self):
+        self._lock, self._count, self._before = threading.Lock(), 0, None
+        self._own = (
+            threading.local()
+        )  # Number of calls of this thread, which a fork takes along; the others' it does not.
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._count == 0:
+                libraries = _controller().select(user_api="blas").lib_controllers
+                self._before = [(library, library.num_threads) for library in libraries]
+                for library in libraries:
+                    _set_threads(library, 1)
+            self._count += 1
+        self._own.count = getattr(self._own, "count", 0) + 1
+
+    def leave(self) -> None:
+        self._own.count -= 1
+        with self._lock:
+            self._count -= 1
+            self._restore_if_unused()
+
+    def start_anew_in_child(self) -> None:
+        """After a fork: another thread may have held the lock, and the calls of other threads never end here."""
+        self._lock, self._count = threading.Lock(), getattr(self._own, "count", 0)
+        self._restore_if_unused()
+
+    def _restore_if_unused(self) -> None:
+        if self._count == 0 and self._before is not None:
+            for library, n_threads in self._before:
+                _set_threads(library, n_threads)
+            self._before = None
+
+
+def _set_threads(library, n_threads: int) -> None:
+    # threadpoolctl 3.8 ignores all but one Python thread here; older versions have no such method and need none.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
+_blas = _OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blas.start_anew_in_child)
+
+
+@contextmanager
 def one_blas_thread():
-    """A context in which BLAS does not start threads: for many small problems, or where the threads are ours."""
-    return _controller().limit(limits=1, user_api="blas")
+    """A context, or a decorator, in which BLAS starts no threads, so that sums do not depend on how many it may use.
+
+    Parallelism is ours: `in_threads` and `product` work on chunks that do not depend on the number of threads.
+    """
+    _blas.enter()
+    try:
+        yield
+    finally:
+        _blas.leave()
 
 
-def few_blas_threads(n_numbers: int):
-    """A context for problems with so many numbers: of small ones BLAS threads would only wait for each other."""
-    return one_blas_thread() if n_numbers < _SMALL else nullcontext()
+def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """``A @ B`` by threads of ours, in chunks of rows of A or columns of B that depend on the shapes only."""
+    (m, k), n = A.shape, B.shape[1]
+    result = np.empty((m, n), np.result_type(A, B))
+    step = max(1, -(-_CHUNK // max(1, k * min(m, n))))
+
+    def of_rows(lo):
+        np.matmul(A[lo : lo + step], B, out=result[lo : lo + step])
+
+    def of_columns(lo):
+        np.matmul(A, B[:, lo : lo + step], out=result[:, lo : lo + step])
+
+    with one_blas_thread():
+        in_threads(of_rows if m >= n else of_columns, range(0, max(m, n), step))
+    return result
 
 
 def default_threads() -> int:

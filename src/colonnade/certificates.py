@@ -7,7 +7,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ._arguments import named
 from ._threads import one_blas_thread
@@ -42,6 +41,7 @@ _VERDICTS = {
 }
 
 
+@one_blas_thread()
 def certify(completion) -> np.recarray:
     """A row for every column of a completion.
 
@@ -128,12 +128,11 @@ def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
     for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
         table[field] = np.nan
     sizes, spreads = np.zeros(n), np.zeros(n)
-    with threadpool_limits(1, user_api="blas"):  # many small matrices: threads would only wait for each other
-        for count in np.unique(table.n_observed):
-            alike = np.flatnonzero(table.n_observed == count)
-            step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
-            for lo in range(0, alike.size, step):
-                _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
+    for count in np.unique(table.n_observed):
+        alike = np.flatnonzero(table.n_observed == count)
+        step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
+        for lo in range(0, alike.size, step):
+            _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
     return table, sizes, spreads
 
 

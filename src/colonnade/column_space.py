@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from ._arguments import as_choice, as_count, refuse_mask
-from ._threads import in_threads, one_blas_thread
+from ._threads import in_threads, one_blas_thread, product
 from .observations import Observations
 
 _TALL = 20_000  # rows from which A is factored by blocks of rows
@@ -59,6 +59,7 @@ class ColumnSpace:
         return float(self.variances.sum() / self.basis.shape[0])
 
 
+@one_blas_thread()
 def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> ColumnSpace:
     """The top ``min(rank, numerical rank)`` left singular vectors of A.
 
@@ -91,6 +92,7 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     return _space_of(A, np.ascontiguousarray(fix_signs(U).astype(A.dtype, copy=False)), relative, left)
 
 
+@one_blas_thread()
 def fit_about_means(observations: Observations, about_zero: ColumnSpace) -> ColumnSpace:
     """``fit_column_space(observations, center=True)``, given the space without a center and with all directions.
 
@@ -103,13 +105,14 @@ def fit_about_means(observations: Observations, about_zero: ColumnSpace) -> Colu
     scales, population = (np.ones(d), d) if given is None else (given, n)
     A, U = observations.full_matrix(), about_zero.basis
     center = A @ (scales**2 / np.sum(scales**2))
-    W, values, _ = _svd((U.T @ A - (U.T @ center)[:, None]) * scales)
-    basis = np.ascontiguousarray(fix_signs(U @ W[:, : d - 1]))
+    W, values, _ = _svd((product(U.T, A) - (U.T @ center)[:, None]) * scales)
+    basis = np.ascontiguousarray(fix_signs(product(U, W[:, : d - 1])))
     with np.errstate(over="ignore"):
         variances = values[: d - 1] ** 2 / population
     return ColumnSpace(basis, values[: d - 1], center, variances, np.nan)
 
 
+@one_blas_thread()
 def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
     """The space whose prior also lets all entries of a column move together, by `share` of an entry's variance."""
     if share == 0:
@@ -290,7 +293,7 @@ def _by_qr(A: _FullColumns, rank):
         return _directions_of(B, A, rank)
     Q, R = linalg.qr(B, mode="economic", overwrite_a=True, check_finite=False)
     W, values, left = _directions_of(R, A, rank)
-    return Q @ W, values, left
+    return product(Q, W), values, left
 
 
 def _by_row_blocks(A: _FullColumns, rank):
@@ -301,8 +304,7 @@ def _by_row_blocks(A: _FullColumns, rank):
         lo, hi = parts.edges[k]
         U[lo:hi] = parts.rows(k)
 
-    with one_blas_thread():
-        in_threads(fill, range(len(parts.edges)))
+    in_threads(fill, range(len(parts.edges)))
     return U, parts.values, parts.left
 
 
@@ -312,8 +314,7 @@ class _RowBlocks:
     def __init__(self, A: _FullColumns, rank, size: int | None = None):
         m, d = A.shape
         self._A, self.edges = A, _edges(m, size or max(_BLOCK_CELLS // d, 4 * d))
-        with one_blas_thread():  # the threads are ours
-            factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
+        factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
         self._Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
         self._W, self.values, self.left = _directions_of(R, A, rank)
         self.rank = self._W.shape[1]
@@ -327,6 +328,7 @@ class _RowBlocks:
         return linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, self.rank), overwrite_c=1)[0]
 
 
+@one_blas_thread()
 def fit_stored_column_space(
     columns, store_of, *, rank: int | None, center: bool, block_rows: int | None
 ) -> ColumnSpace:
@@ -353,8 +355,7 @@ def fit_stored_column_space(
         U[lo:hi] = rows.astype(A.dtype, copy=False)
         return rows[np.abs(rows).argmax(axis=0), np.arange(parts.rank)]
 
-    with one_blas_thread():
-        tops = np.array(in_threads(fill, range(len(parts.edges)))).reshape(len(parts.edges), -1)
+    tops = np.array(in_threads(fill, range(len(parts.edges)))).reshape(len(parts.edges), -1)
     signs = np.where(tops[np.abs(tops).argmax(axis=0), np.arange(parts.rank)] < 0, -1, 1).astype(A.dtype)
     if (signs < 0).any():
         for lo, hi in parts.edges:
@@ -381,29 +382,29 @@ def _top_directions(A: _FullColumns, rank):
     """
     B = A.matrix()
     rng = np.random.default_rng(0)  # where the search starts; the answer does not depend on it
-    Q = _orthonormal(B @ rng.standard_normal((B.shape[1], rank + _EXTRA)))
-    R = Q.T @ B
+    Q = _orthonormal(product(B, rng.standard_normal((B.shape[1], rank + _EXTRA))))
+    R = product(Q.T, B)
     tolerance = A.eps * max(A.shape)
-    if np.linalg.norm(B - Q @ R, axis=0).max() <= tolerance:
+    if np.linalg.norm(B - product(Q, R), axis=0).max() <= tolerance:
         W, values, left = _directions_of(R, A, rank)
-        return Q @ W, values, left
+        return product(Q, W), values, left
     B *= A.norms
-    Q = _orthonormal(B @ (B.T @ Q))
-    projected = Q.T @ B
+    Q = _orthonormal(product(B, product(B.T, Q)))
+    projected = product(Q.T, B)
     newest, settled = projected, False
     for _ in range(_MOST_SWEEPS):
-        fresh = B @ newest.T
+        fresh = product(B, newest.T)
         for _ in range(2):  # once leaves rounding errors, twice is enough
-            fresh = _orthonormal(fresh - Q @ (Q.T @ fresh))
-        newest = fresh.T @ B
+            fresh = _orthonormal(fresh - product(Q, Q.T @ fresh))
+        newest = product(fresh.T, B)
         Q, projected = np.hstack([Q, fresh]), np.vstack([projected, newest])
         W, values, V = _svd(projected)
-        U = Q @ W[:, :rank]
+        U = product(Q, W[:, :rank])
         was_settled = settled
-        settled = np.linalg.norm(B @ V[:rank].T - U * values[:rank], axis=0).max() <= tolerance * values[0]
+        settled = np.linalg.norm(product(B, V[:rank].T) - U * values[:rank], axis=0).max() <= tolerance * values[0]
         if settled and was_settled:  # one sweep more than the tolerance asks for, down to the rounding of LAPACK
             r = min(rank, A.rank_of(values))
-            return U[:, :r], values[:r], _energy(B - U[:, :r] @ (U[:, :r].T @ B))
+            return U[:, :r], values[:r], _energy(B - product(U[:, :r], product(U[:, :r].T, B)))
         if Q.shape[1] + rank + _EXTRA > min(B.shape) // 2:
             break
     return None

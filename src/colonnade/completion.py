@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto
-from ._threads import few_blas_threads, in_threads, one_blas_thread
+from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space
 from .frames import frame_of
 from .intervals import calibrate
@@ -341,6 +341,7 @@ class Completion:
 
         return load_completion(path)
 
+    @one_blas_thread()
     def _fill(self, target, which) -> None:
         U, c = self.basis, self.center
 
@@ -351,8 +352,7 @@ class Completion:
                     target[:, columns] += c[:, None]
 
         step = max(1, _PIECE_CELLS // self.shape[0])
-        with one_blas_thread():  # whose own threads would change the last digits
-            in_threads(predict, [slice(lo, lo + step) for lo in range(0, which.size, step)])
+        in_threads(predict, [slice(lo, lo + step) for lo in range(0, which.size, step)])
         self._keep_in_bounds(target)
         target[:, ~_filled(self.status[which])] = np.nan
         indptr = self.observations.indptr
@@ -440,6 +440,7 @@ def complete(
     return completed_by(None, as_observations(data), bounds, random_state, progress, **settings)
 
 
+@one_blas_thread()
 def completed_by(solve, observations, bounds, random_state, progress, *, rank, center, shrinkage, refine) -> Completion:
     """`complete`, with another way to solve the columns than `_solve_here` unless None, called like it."""
     asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
@@ -462,10 +463,9 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     if d == n and is_auto(rank):
         lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
     else:
-        with few_blas_threads(observations.values.size):
-            lesson, optimism = learn_and_refine(
-                observations, screening, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
-            )
+        lesson, optimism = learn_and_refine(
+            observations, screening, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
+        )
     space, noise = lesson.space, lesson.noise_variance
     unused = unused_entries(space, observations, lesson.penalty, screening)
     in_partial = in_partial_columns(observations, unused)

@@ -119,7 +119,7 @@ def _read_file(path: Path, setting: list, answers: dict, hashes: dict) -> None:
     """Put the answers of a file under (task, number), model; `setting` is the task's metric and filter, once known."""
     task, model = _task(path), Path(os.path.abspath(path)).parent.name
     n_lines = n_answers = 0
-    with open(path, encoding="utf-8") as lines:
+    with open(path, "rb") as lines:  # Decoded line by line, so that an error can name its line.
         for n_lines, line in enumerate(lines, 1):
             place = f"line {n_lines} of {printable(path)}"
             sample = _sample(line, place)
@@ -146,9 +146,13 @@ def _refuse_other(first: tuple, sample: dict, question: tuple, model: str, place
         )
 
 
-def _sample(line: str, place: str) -> dict:
+def _sample(line: bytes, place: str) -> dict:
     try:
-        sample = json.loads(line)
+        sample = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError(f"{place} is not UTF-8 text: convert the file, or run the model again") from None
+    except RecursionError:
+        raise ValueError(f"{place} has too many brackets within brackets: run the model again") from None
     except ValueError as error:
         raise ValueError(f"{place} is not JSON ({error}): was the run interrupted?") from None
     number = sample.get("doc_id") if isinstance(sample, dict) else None
@@ -160,11 +164,13 @@ def _sample(line: str, place: str) -> dict:
 def _metrics(sample: dict, place: str) -> list[str]:
     """The names of the metrics; older versions do not list them, but each is a number."""
     names = sample.get("metrics")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ValueError(f"the metrics at {place} are not a list of names: run the model again")
     if names is None:
         names = [name for name, value in sample.items() if name not in _NO_METRICS and isinstance(value, (int, float))]
     if not names:
         raise ValueError(f"{place} has no metric: run lm-evaluation-harness without --predict_only")
-    return list(names)
+    return names
 
 
 def _value(sample: dict, metric: str, place: str) -> float:
@@ -179,6 +185,11 @@ def _value(sample: dict, metric: str, place: str) -> float:
     if first_rounded([value]) is not None:
         raise ValueError(rounded_words(f"the metric {shown(metric)} at {place}", value))
     try:
-        return float(value)
-    except OverflowError:
-        raise ValueError(f"the metric {shown(metric)} at {place} is too large for floating point: rescale it") from None
+        number = float(value)
+    except OverflowError:  # a whole number of over 308 digits
+        number = np.inf
+    if not np.isfinite(number):
+        raise ValueError(
+            f"the metric {shown(metric)} at {place} is not a finite number: choose another metric, or drop the line"
+        )
+    return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._arguments import shown
+from ._threads import one_blas_thread
 from .column_space import fit_column_space
 from .learn import learn
 from .nothing_full import rows_in_words, rows_to_drop
@@ -15,6 +16,7 @@ _SHOWN_VALUES = 30  # of the spectrum
 _LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
 
 
+@one_blas_thread()
 def inspect_observations(o: Observations) -> dict:
     """The facts about some observations, all of them such that JSON can hold them.
 

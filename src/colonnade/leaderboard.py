@@ -37,6 +37,7 @@ _FIELDS = [
 ]
 
 
+@one_blas_thread()
 def select_questions(data, n_questions: int, *, random_state=None) -> np.ndarray:
     """The rows from which the mean of a new column is told best.
 
@@ -66,6 +67,7 @@ def select_questions(data, n_questions: int, *, random_state=None) -> np.ndarray
     return np.sort(_chosen_rows(observations, k, random_state))
 
 
+@one_blas_thread()
 def scores(data, *, level: float = 0.9, chosen="auto", random_state=None) -> np.recarray:
     """Scores of all columns, which are their means, and their ranks, with intervals.
 
@@ -143,8 +145,7 @@ def _chosen_rows(observations: Observations, k: int, random_state=None) -> np.nd
     pool = np.arange(m) if n_pool == m else np.sort(rng.choice(m, n_pool, replace=False))
     prior = _prior(observations)
     F = prior.basis.astype(np.float64) * np.sqrt(prior.variances)
-    with one_blas_thread():
-        return pool[_rows_for_the_sum(F[pool], F.sum(axis=0), prior.noise_std**2, k)]
+    return pool[_rows_for_the_sum(F[pool], F.sum(axis=0), prior.noise_std**2, k)]
 
 
 def _rows_for_the_sum(F, g, t: float, k: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from functools import cache, partial
 import numpy as np
 
 from ._arguments import as_generator, is_auto
+from ._threads import one_blas_thread
 from .column_space import ColumnSpace, fit_about_means, fit_column_space, truncated, with_offset
 from .jury import Jury, is_unsure
 from .leaving_out import Model, is_no_chance, leave_one_out
@@ -94,6 +95,7 @@ def penalty_of(space: ColumnSpace, noise_variance: float) -> np.ndarray:
         return np.minimum(noise_variance / space.variances, np.finfo(np.float64).max)
 
 
+@one_blas_thread()
 def learn(
     observations: Observations,
     *,

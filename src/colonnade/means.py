@@ -43,6 +43,7 @@ _LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of h
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of columns with typos at the ends of floating point
+@one_blas_thread()
 def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means of all columns, and the ends of intervals with half-widths of so many deviations.
 
@@ -171,6 +172,7 @@ class MeanErrors:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of such columns
+@one_blas_thread()
 def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanErrors:
     """What the columns of a completion tell of the errors of means; full ones too unless `hide_full` is False."""
     noise, filled = _noise(completion), _filled(completion)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._threads import one_blas_thread
 from .column_space import ColumnSpace
 from .leaving_out import leave_one_out
 from .observations import Observations
@@ -23,6 +24,7 @@ _PIECE_ENTRIES = 1_000_000
 _ROWS = 65_536  # of a basis, that are squared at a time
 
 
+@one_blas_thread()
 def out_of_line(
     space: ColumnSpace, observations: Observations, penalty, code: float | None, of_rows: np.ndarray | None = None
 ) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._arguments import as_count, as_generator, as_orthonormal, as_probabilities, as_real, as_sizes
+from ._threads import one_blas_thread
 from .theory import SampleSize, basis_coherence, corollary1, expected_distinct, lemma2, theorem1
 
 __all__ = ["Plan", "gaussian_coherence", "plan"]
@@ -75,6 +76,7 @@ class Plan:
     __repr__ = __str__
 
 
+@one_blas_thread()
 def plan(
     shape: tuple[int, int],
     rank: int,

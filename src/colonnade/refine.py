@@ -86,6 +86,7 @@ class _Verdict:
         return float(np.clip(self.typical / seen, 1.0, 10.0)) if seen > 0 else 1.0
 
 
+@one_blas_thread()
 def learn_and_refine(
     observations: Observations, screening: Screening, *, rank, center, shrinkage, refine, random_state
 ) -> tuple[Lesson, float]:
@@ -299,8 +300,7 @@ def _explained(space: ColumnSpace, noise: float, o: Observations) -> np.ndarray:
         B = F[o.rows[at]]
         return _explained_by(B if roots is None else B * roots[at][:, :, None], noise)
 
-    with one_blas_thread():
-        return sum(in_threads(part, columns_alike(o, space.rank)), np.zeros((space.rank, space.rank)))
+    return sum(in_threads(part, columns_alike(o, space.rank)), np.zeros((space.rank, space.rank)))
 
 
 def _explained_by(B, noise) -> np.ndarray:

@@ -21,6 +21,7 @@ _ROUNDS = 3  # of exchanges, each with a shortlist of its own
 _MARGIN = 1e-6  # by which an exchange must lower the trace, relatively
 
 
+@one_blas_thread()
 def select_rows(column_space, k: int, *, cost=None) -> np.ndarray:
     """The k rows from whose entries a new column is filled with the least noise.
 
@@ -67,18 +68,17 @@ def select_rows(column_space, k: int, *, cost=None) -> np.ndarray:
     if space.rank == 0:
         return np.sort(able[np.argsort(price[able], kind="stable")[:k]])
     U = np.ascontiguousarray(space.basis[able], dtype=np.float64)
-    with one_blas_thread():  # products of thin matrices: threads would only wait for each other
-        chosen = _chosen(U, _penalty(space, noise_std, k), price[able], k)
+    chosen = _chosen(U, _penalty(space, noise_std, k), price[able], k)
     return np.sort(able[chosen])
 
 
+@one_blas_thread()
 def grow_rows(column_space, chosen, k: int, *, cost=None) -> np.ndarray:
     """`chosen` and more rows, the most useful first, until there are k; in the order of choosing."""
     space, noise_std = _space_and_noise(column_space)
     U = np.ascontiguousarray(space.basis, dtype=np.float64)
     price = _checked_cost(cost, U.shape[0])
-    with one_blas_thread():
-        return _grown(U, _penalty(space, noise_std, k), price, np.asarray(chosen, np.int64), k)
+    return _grown(U, _penalty(space, noise_std, k), price, np.asarray(chosen, np.int64), k)
 
 
 def _chosen(U, penalty, price, k) -> np.ndarray:

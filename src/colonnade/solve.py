@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ._arguments import as_count
-from ._threads import default_threads, in_threads
+from ._threads import default_threads, in_threads, one_blas_thread
 from .column_space import ColumnSpace
 from .observations import Observations
 
@@ -50,6 +50,7 @@ _MESSAGES = {
 }
 
 
+@one_blas_thread()
 def solve_columns(
     space: ColumnSpace,
     observations: Observations,

@@ -21,6 +21,7 @@ from ._arguments import (
     as_sizes,
     eps_of,
 )
+from ._threads import one_blas_thread
 
 __all__ = [
     "SampleSize",
@@ -41,6 +42,7 @@ Factors = tuple[ArrayLike, ArrayLike]
 # ----------------------------------------------------------------------------------------------- coherences
 
 
+@one_blas_thread()
 def coherence(M: ArrayLike | Factors, rank: int | None = None) -> float:
     """The coherence mu(r) of a matrix: the larger of those of its top-r left and right singular vectors.
 
@@ -65,6 +67,7 @@ def coherence(M: ArrayLike | Factors, rank: int | None = None) -> float:
     return max(_peak_to_mean(_column_norms(U[:, :r].T)), _peak_to_mean(_column_norms(Vt[:r])))
 
 
+@one_blas_thread()
 def basis_coherence(U: ArrayLike) -> float:
     """The coherence mu-hat of an orthonormal basis: m/r times its largest squared row norm.
 
@@ -81,6 +84,7 @@ def basis_coherence(U: ArrayLike) -> float:
     return _peak_to_mean(_column_norms(as_orthonormal("U", U).T))
 
 
+@one_blas_thread()
 def column_coherence(M: ArrayLike | Factors) -> float:
     """The coherence mu(M) = n max_j |m_j|^2 / |M|_F^2 of the lengths of the columns.
 

@@ -53,6 +53,7 @@ class Trials(NamedTuple):
     is_left_out: np.ndarray
 
 
+@one_blas_thread()
 def trials(completion) -> Trials:
     """Of the partial columns of a completion, and of its full ones in rows that the partial ones do not show."""
     asked = completion.used.take(able_columns(completion))
@@ -124,15 +125,14 @@ def _of_full_columns(completion, shown) -> Trials | None:
     offset = offset_beside(completion.space, rows, A)
     asked_rows = np.flatnonzero(~shown[rows])
     found = []
-    with one_blas_thread():
-        for fold in np.array_split(rng.permutation(full.size)[:_MOST_HIDDEN], _FOLDS):
-            like = [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in rng.choice(partial, fold.size)]
-            is_seen = np.stack([np.isin(rows, seen) for seen in like], axis=1)
-            space = fit_column_space(np.delete(A, fold, axis=1), rank=max(1, completion.rank), center=center)
-            seen = Observations.from_dense(np.where(is_seen, A[:, fold], np.nan))
-            most = max(1, _ASKED_ENTRIES // (_FOLDS * fold.size))
-            at = _evenly(asked_rows, most)
-            found.append(_of_fold(completion, with_offset(space, offset), seen, A[:, fold], rows, at))
+    for fold in np.array_split(rng.permutation(full.size)[:_MOST_HIDDEN], _FOLDS):
+        like = [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in rng.choice(partial, fold.size)]
+        is_seen = np.stack([np.isin(rows, seen) for seen in like], axis=1)
+        space = fit_column_space(np.delete(A, fold, axis=1), rank=max(1, completion.rank), center=center)
+        seen = Observations.from_dense(np.where(is_seen, A[:, fold], np.nan))
+        most = max(1, _ASKED_ENTRIES // (_FOLDS * fold.size))
+        at = _evenly(asked_rows, most)
+        found.append(_of_fold(completion, with_offset(space, offset), seen, A[:, fold], rows, at))
     trials = Trials(*map(np.concatenate, zip(*found)))
     return trials if trials.rows.size else None
 

@@ -58,6 +58,7 @@ class Forecast:
         return q
 
 
+@one_blas_thread()
 def forecasts(A, sizes) -> list[Forecast]:
     """A forecast for each number of full columns in `sizes`, from held-out columns of A, shape (m, D).
 
@@ -68,13 +69,12 @@ def forecasts(A, sizes) -> list[Forecast]:
     folds = np.array_split(np.arange(D), min(D, _FOLDS))
     squares = [np.zeros(min(d, R.shape[0])) for d in sizes]
     energy = float((R**2).sum())
-    with one_blas_thread():  # many small problems: threads would only wait for each other
-        for fold in folds:
-            others = np.setdiff1d(np.arange(D), fold)
-            for d, total in zip(sizes, squares):
-                some = others[np.linspace(0, others.size - 1, d).round().astype(int)]
-                U = np.linalg.svd(R[:, some], full_matrices=False)[0]
-                total += ((U.T @ R[:, fold]) ** 2).sum(axis=1)
+    for fold in folds:
+        others = np.setdiff1d(np.arange(D), fold)
+        for d, total in zip(sizes, squares):
+            some = others[np.linspace(0, others.size - 1, d).round().astype(int)]
+            U = np.linalg.svd(R[:, some], full_matrices=False)[0]
+            total += ((U.T @ R[:, fold]) ** 2).sum(axis=1)
     return [_forecast(m, D, d, total / D, energy / D) for d, total in zip(sizes, squares)]
 
 

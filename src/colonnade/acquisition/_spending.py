@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._threads import one_blas_thread
 from ..column_space import ColumnSpace, fit_column_space
 from ..learn import penalty_of
 from ..observations import Observations
@@ -103,6 +104,7 @@ def _with_noise(space: ColumnSpace, variance: float) -> ColumnSpace:
     return replace(space, noise_std=float(np.sqrt(variance)))
 
 
+@one_blas_thread()
 def _error(space: ColumnSpace, held, rows, s: int) -> float:
     """Mean square error of held-out columns, shape (m, h), from s entries: these rows, and random ones."""
     (m, h), rng = held.shape, np.random.default_rng(0)

@@ -11,6 +11,7 @@ from collections import deque
 
 import numpy as np
 
+from .._threads import one_blas_thread
 from ..column_space import ColumnSpace
 from ..row_selection import grow_rows, select_rows
 from ..solve import Status, solve_columns
@@ -170,6 +171,7 @@ class Survey:
             self._n_with_gaps += 1
         return True
 
+    @one_blas_thread()
     def _append(self, x) -> None:
         """The direction that a column adds, if it adds one."""
         size = np.abs(x).max()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._arguments import as_count, as_generator, as_progress, as_real, shown
+from .._threads import one_blas_thread
 from ..completion import complete
 from ..observations import as_observations
 from ..sampling import observe
@@ -24,6 +25,7 @@ __all__ = ["METHODS", "Comparison", "Result", "compare"]
 METHODS = ON_DATA | CHOOSING | WHOLE
 
 
+@one_blas_thread()
 def compare(
     data,
     methods=None,

@@ -25,9 +25,12 @@ def advise(done: list[Result], losses: dict, spread: float) -> str:
         frugal = min(exact, key=lambda r: (r.entries, r.seconds))
         return f"the data are of low rank to rounding; use {label(frugal.method)}, which recovers them exactly."
     if best.error > _HOPELESS * spread:
+        size = (
+            f"{best.error / spread:.0%} of the spread" if spread else f"{best.error:.4g}, of entries that are all equal"
+        )
         return (
-            f"none can be trusted: the least error, of {label(best.method)}, is {best.error / spread:.0%} of the"
-            " spread; look with inspect whether more full columns or entries would help."
+            f"none can be trusted: the least error, of {label(best.method)}, is {size};"
+            " look with inspect whether more full columns or entries would help."
         )
     if len(done) == 1:
         return f"{label(best.method)} is off by {best.error:.4g}; compare it with other methods."

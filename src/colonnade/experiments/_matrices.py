@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .. import theory
-from .._threads import in_threads
+from .._threads import in_threads, one_blas_thread
 from ..completion import Completion
 from ..sources import Source
 
@@ -154,5 +153,5 @@ def column_coherence(M: np.ndarray) -> float:
 
 def _by_column_blocks(work, shape) -> list:
     step = max(1, _BLOCK_CELLS // shape[0])
-    with threadpool_limits(1, user_api="blas"):  # the threads are ours
+    with one_blas_thread():
         return in_threads(work, [slice(lo, min(lo + step, shape[1])) for lo in range(0, shape[1], step)])

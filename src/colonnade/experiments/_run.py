@@ -9,10 +9,9 @@ from importlib import import_module, util
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._arguments import as_choice, printable
-from .._threads import default_threads
+from .._threads import default_threads, one_blas_thread
 from ._matrices import SEED
 from ._progress import Clock, Progress
 from ._results import Results, save_figure
@@ -83,8 +82,7 @@ def _run(experiment, results: Results, resume: bool, progress) -> list[Verdict]:
     clock = Clock([unit.cost for unit in todo])
     for k, unit in enumerate(todo):
         progress(Progress(results.name, len(units) - len(todo) + k, len(units), clock.seconds_left(), unit.key))
-        # A fixed number of BLAS threads: on small matrices more only wait for each other, and sums could differ.
-        with threadpool_limits(settings["blas_threads"], user_api="blas"):
+        with one_blas_thread():  # settings["blas_threads"]
             rows = experiment.run(unit, settings)
         results.append(unit.key, rows)
         clock.finish(unit.cost)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from .._arguments import as_choice, as_count, as_generator, as_progress
+from .._threads import one_blas_thread
 from ..column_space import ColumnSpace, fit_column_space
 from ..completion import Completion
 from ..observations import Observations
@@ -27,6 +28,7 @@ from ._streaming import widened
 from .column_probabilities import probe_leverage, probe_norms
 
 
+@one_blas_thread()
 def active_columns(
     source, *, by, rank: int, n_full_columns: int, n_entries: int, random_state=None, progress=None
 ) -> Completion:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._arguments import as_count, as_generator, as_progress
+from .._threads import one_blas_thread
 from ..column_space import fit_column_space
 from ..completion import Completion
 from ..sources import Source, as_source
@@ -14,6 +15,7 @@ from ._reading import observations_of_columns
 from ._scales import probabilities_of, rounding_share
 
 
+@one_blas_thread()
 def adaptive_column_sampling(
     source, *, rank: int, n_full_columns: int, n_rounds: int = 4, random_state=None, progress=None
 ) -> Completion:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._arguments import as_count, as_generator, as_progress, as_real
+from .._threads import one_blas_thread
 from ..completion import Completion
 from ..sources import as_source
 from ._answers import completion_of
@@ -10,6 +11,7 @@ from ._scales import rounding_share
 from ._streaming import Pass, pass_over_columns
 
 
+@one_blas_thread()
 def adaptive_completion(
     source, *, n_entries: int, tolerance: float | None = None, random_state=None, progress=None
 ) -> Completion:

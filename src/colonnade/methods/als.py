@@ -34,6 +34,7 @@ _WARM_SWEEPS = 3
 _BETTER = 0.999  # of the error so far, or a larger rank is not worth it
 
 
+@one_blas_thread()
 def als(
     data,
     *,
@@ -90,10 +91,9 @@ def als(
     first = None if start is None else _start_of(start, o.shape, unit)
     rest, hidden = hide(o, rng)
     means = row_means(o) if chosen_center(center, rest, hidden) else None
-    with one_blas_thread():
-        chosen = _Choice(rest, hidden, unit, means is not None, first, rng)
-        chosen.among(rank, penalty, largest_rank(o), trying)
-        X, sweeps, off = Alternation(o, unit, means).run(chosen.X, chosen.penalty, tol, max_sweeps, sweeping)
+    chosen = _Choice(rest, hidden, unit, means is not None, first, rng)
+    chosen.among(rank, penalty, largest_rank(o), trying)
+    X, sweeps, off = Alternation(o, unit, means).run(chosen.X, chosen.penalty, tol, max_sweeps, sweeping)
     choices = {
         "method": "ALS",
         "rank": f"{X.rank} directions, " + ("by hidden entries" if is_auto(rank) else f"{rank} asked for"),

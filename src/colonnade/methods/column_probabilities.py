@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from .._arguments import as_choice, as_count, as_generator, as_real
+from .._threads import one_blas_thread
 from ..sources import Source, as_source
 from ._reading import distinct, places_of_rows, read, rows_of_every_column
 from ._scales import probabilities_of, unit_of
 
 
+@one_blas_thread()
 def column_probabilities(
     source, *, by="norm", n_entries: int, rank: int | None = None, uniform_share: float = 0.1, random_state=None
 ) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._arguments import as_count, as_generator
+from .._threads import one_blas_thread
 from ..column_space import fit_column_space
 from ..completion import Completion
 from ..observations import Observations
@@ -18,6 +19,7 @@ _BLOCK_CELLS = 4_000_000  # of the products that are summed at a time
 _MOST_DIRECTIONS = 100  # the normal matrix has the fourth power of it as entries: 800 MB
 
 
+@one_blas_thread()
 def cur_plus(source, *, rank: int, n_columns: int, n_rows: int, n_entries: int, random_state=None) -> Completion:
     """Complete a matrix as M^ = U Z V', U from d1 columns, V from d2 rows, and Z from entries O drawn everywhere.
 

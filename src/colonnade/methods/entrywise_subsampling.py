@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from .._arguments import as_count, as_generator, as_real
+from .._threads import one_blas_thread
 from ..completion import Completion
 from ..sources import as_source
 from ._answers import completion_of
@@ -14,6 +15,7 @@ from ._reading import by_chance, observations_of, read
 from ._scales import unit_of
 
 
+@one_blas_thread()
 def entrywise_subsampling(source, *, rank: int, share: float, random_state=None) -> Completion:
     """Approximate a matrix by the top r singular triples of S, the entries that were drawn divided by their share.
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._arguments import as_choice, as_count, as_generator, as_progress, as_real
+from .._threads import one_blas_thread
 from ..completion import Completion
 from ..sources import as_source
 from ._scales import rounding_share
@@ -13,6 +14,7 @@ from ._streaming import Pass, pass_over_columns
 from .adaptive_completion import completion_of_pass
 
 
+@one_blas_thread()
 def lifelong_completion(
     source, *, n_entries: int, noise="bounded", noise_bound: float = 0.0, random_state=None, progress=None
 ) -> Completion:

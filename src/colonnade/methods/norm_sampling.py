@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._arguments import as_count, as_generator, as_progress
+from .._threads import one_blas_thread
 from ..column_space import fit_column_space
 from ..completion import Completion
 from ..sources import as_source
@@ -14,6 +15,7 @@ from ._reading import observations_of_columns
 from ._scales import probabilities_of
 
 
+@one_blas_thread()
 def norm_sampling(source, *, rank: int, n_full_columns: int, random_state=None, progress=None) -> Completion:
     """Approximate a matrix by its projection on the top directions of columns drawn by their squared norms.
 

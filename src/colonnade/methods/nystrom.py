@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._arguments import as_count, as_generator
+from .._threads import one_blas_thread
 from ..column_space import ColumnSpace
 from ..completion import Completion
 from ..observations import Observations, index_dtype, pointers_of
@@ -15,6 +16,7 @@ from ._scales import unit_of
 _BLOCK_CELLS = 4_000_000  # how much is read or multiplied at a time; the answer does not depend on it
 
 
+@one_blas_thread()
 def nystrom(source, *, n_columns: int, n_rows: int, rank: int | None = None, random_state=None) -> Completion:
     """Complete a matrix as M^ = C W+ R from c columns C, k rows R and their crossing W.
 
@@ -75,6 +77,7 @@ def observe_cross(source, *, n_columns: int, n_rows: int, random_state=None) -> 
     return Observations((m, n), indptr, rows, values, None, full)
 
 
+@one_blas_thread()
 def complete_cross(observations: Observations, *, rank: int | None = None) -> Completion:
     """C W+ R from full columns and shared rows, as `observe_cross` draws them; `rank` as of `nystrom`."""
     o, n, full, omega = observations, observations.shape[1], observations.full_columns, _shared_rows(observations)

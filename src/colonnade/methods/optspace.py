@@ -31,6 +31,7 @@ _BETTER = 0.999  # of the error so far, or a larger rank is not worth it
 _INNER = 1e-2, 50  # share to which the gradient in S is brought down in every step, and most products for it
 
 
+@one_blas_thread()
 def optspace(
     data,
     *,
@@ -80,11 +81,10 @@ def optspace(
     rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(o.shape))
     tol, max_iter = as_real("tol", tol, 0, 1, "()"), as_count("max_iter", max_iter, 0)
     rng, (trying, stepping) = as_generator(random_state), in_halves(as_progress(progress) or silent)
-    with one_blas_thread():
-        e = Entries(o, unit)
-        first, left_out = _trials(o, unit, trim, rng, trying) if is_auto(rank) else _start(e, rank, trim, rng)
-        point, steps, moved = _descend(e, _point(e, first), tol, max_iter, stepping)
-        X = factors_of(point.X @ point.S, point.Y)
+    e = Entries(o, unit)
+    first, left_out = _trials(o, unit, trim, rng, trying) if is_auto(rank) else _start(e, rank, trim, rng)
+    point, steps, moved = _descend(e, _point(e, first), tol, max_iter, stepping)
+    X = factors_of(point.X @ point.S, point.Y)
     choices = {
         "method": "OptSpace",
         "rank": f"{X.rank} directions, " + ("by hidden entries" if is_auto(rank) else f"{rank} asked for"),

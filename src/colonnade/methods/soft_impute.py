@@ -29,6 +29,7 @@ _SURE_SWEEPS = 6  # of the singular vectors at the first step and at the last
 _RISES = 2  # so many penalties in a row that do worse on hidden entries end the path
 
 
+@one_blas_thread()
 def soft_impute(
     data,
     *,
@@ -89,13 +90,12 @@ def soft_impute(
     limit, rng, progress = rank_limit(o, max_rank), as_generator(random_state), as_progress(progress) or silent
     rest, hidden = hide(o, rng)
     means = row_means(o) if chosen_center(center, rest, hidden) else None
-    with one_blas_thread():
-        search = _Search(limit, max_iter, rng)
-        how = "asked for"
-        if is_auto(penalty):
-            penalty = search.along_path(rest, hidden, unit, means is not None, _PATH_TOL * tol, progress)
-            how = "by hidden entries"
-        X = search.fit(Alternation(o, unit, means), penalty, tol)
+    search = _Search(limit, max_iter, rng)
+    how = "asked for"
+    if is_auto(penalty):
+        penalty = search.along_path(rest, hidden, unit, means is not None, _PATH_TOL * tol, progress)
+        how = "by hidden entries"
+    X = search.fit(Alternation(o, unit, means), penalty, tol)
     progress(_PATH.size + 1, _PATH.size + 1)
     ending = ending_of("soft_impute", search.off <= tol, search.steps, search.off, tol, "steps")
     choices = {

@@ -16,6 +16,7 @@ _GROWN = 2.0  # a residual so many times the best so far: the steps are too long
 _PATIENCE = 60  # steps without a better residual: likewise, unless they are short enough to converge
 
 
+@one_blas_thread()
 def svt(
     data,
     *,
@@ -73,10 +74,9 @@ def svt(
     noise, tol = as_real("noise_std", noise_std, 0) / unit, as_real("tol", tol, 0, 1, "()")
     max_iter, limit = as_count("max_iter", max_iter, 1), rank_limit(o, max_rank)
     rng, progress = as_generator(random_state), as_progress(progress) or silent
-    with one_blas_thread():
-        e = Entries(o, unit)
-        enough = max(tol, noise * np.sqrt(e.values.size) / (np.linalg.norm(e.values) or 1))
-        X, steps, off, tau = _iterate(e, tau, delta, limit, enough, max_iter, rng, progress)
+    e = Entries(o, unit)
+    enough = max(tol, noise * np.sqrt(e.values.size) / (np.linalg.norm(e.values) or 1))
+    X, steps, off, tau = _iterate(e, tau, delta, limit, enough, max_iter, rng, progress)
     ending = ending_of("svt", off <= enough, steps, off, enough, "steps")
     choices = {"method": "SVT", "rank": f"{X.rank} directions", "tau": f"{float(tau) * unit:.3g}", "iteration": ending}
     return answer_of(o, X, unit, choices, prior=True)

@@ -21,6 +21,7 @@ from ._scales import unit_of
 _MOST_AUTO = 50  # directions that are considered if the rank is to be found
 
 
+@one_blas_thread()
 def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=None, progress=None) -> Completion:
     """Complete a matrix by the factor model M_ti = a_i + f_t' l_i + e_ti: Algorithm 1 with an intercept, once repeated.
 
@@ -64,12 +65,11 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
     unit = unit_of(o.values)
     small = replace(o, values=o.values / o.values.dtype.type(unit))
     F, sizes, how = _factors_of_full(small, rank)
-    with one_blas_thread():
+    Z, status = solve_columns(_space(F, sizes, small), small)
+    progress(1, 1 + reestimate)
+    if reestimate and F.shape[1]:
+        F = _factors_of_completed(small, F, Z, rng)
         Z, status = solve_columns(_space(F, sizes, small), small)
-        progress(1, 1 + reestimate)
-        if reestimate and F.shape[1]:
-            F = _factors_of_completed(small, F, Z, rng)
-            Z, status = solve_columns(_space(F, sizes, small), small)
     progress(1 + reestimate, 1 + reestimate)
     choices = {
         "method": "Tall-Project",

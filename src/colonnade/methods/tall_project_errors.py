@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from .._arguments import as_indices
+from .._threads import one_blas_thread
 from ..completion import Completion
 from ._low_rank import Entries
 from ._scales import unit_of
 
 
+@one_blas_thread()
 def tall_project_errors(completion: Completion, rows, columns, *, measured_anew: bool = False) -> np.ndarray:
     """Heteroscedasticity-robust standard errors of the fitted entries a_i + f_t' l_i at (rows[k], columns[k]).
 
