@@ -17,11 +17,10 @@ import numpy as np
 from ._arguments import shown
 from ._threads import default_threads
 from .files._kinds import needed_module, one_line
-from .files._parquet import checked, opened
+from .files._parquet import by_pieces, checked, opened
 from .observations import index_dtype
 
 BATCH = 1 << 20  # entries that are read at a time
-_LARGE_GROUP = 1 << 26  # bytes of a row group from which it is read piece by piece
 
 
 class NotOrdered(Exception):
@@ -120,6 +119,16 @@ def _group_ranges(path: Path, field: str) -> list[tuple[int, int] | None]:
     return [(one.min, one.max) if one is not None and one.has_min_max else None for one in found]
 
 
+def n_labels(triples: Triples, side: int) -> int:
+    """How many different positions occur among the rows (0) or columns (1)."""
+    name, occurs = triples.fields[side], np.zeros(triples.shape[side], bool)
+    for path in triples.files:
+        reader = by_pieces(path).iter_batches(BATCH, columns=[name])
+        while (read := checked(path, next, reader, None)) is not None:
+            occurs[_positions(triples, read.column(0), side)] = True
+    return int(occurs.sum())
+
+
 def may_be_ordered(triples: Triples) -> bool:
     """Whether the footers allow that the files are in the order of their columns."""
     ranges = [found for path in triples.files for found in _group_ranges(path, triples.fields[1]) if found is not None]
@@ -139,15 +148,6 @@ def batches_as_they_are(triples: Triples, first_column: int) -> Iterator[Batch]:
             if batch.columns.size:
                 last = _refuse_disorder(batch, last)
                 yield _from_column(batch, first_column)
-
-
-def by_pieces(path: Path):
-    """A Parquet file of which no more is in memory than a row group or, if that is large, some pages."""
-    from pyarrow import parquet
-
-    metadata = opened(path).metadata
-    largest = max((metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups)), default=0)
-    return parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 22 if largest > _LARGE_GROUP else 0)
 
 
 def _refuse_disorder(batch: Batch, last: tuple | None) -> tuple:

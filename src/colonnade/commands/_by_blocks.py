@@ -60,7 +60,7 @@ def chosen_engine(inputs, options: dict) -> str:
 
     A table is read as for memory; that a cluster solves its columns stays in the options.
     """
-    from ..blocks import checked_memory
+    from ..blocks import checked_memory, memory_for_data
 
     engine, memory, resume, scheduler = (options[name] for name in _ENGINE_NAMES)
     if scheduler is not None and engine not in ("auto", "dask"):
@@ -78,19 +78,23 @@ def chosen_engine(inputs, options: dict) -> str:
         if not options["dry_run"]:
             for name in _ENGINE_NAMES:
                 del options[name]
+            options["memory_limit"] = memory_for_data(memory)
     elif _triples(inputs, options) is None:
         raise click.UsageError("--engine local is for triples; name their columns with --row, --column and --value")
     return engine
 
 
 def _for_cluster(inputs, options: dict) -> str:
+    from ..blocks import memory_for_data
+
     options["engine"] = "dask"
     if _triples(inputs, options) is not None:
         return "dask"
     if options["resume"]:
         raise click.UsageError("--resume is for triples, which are completed by blocks")
     if not options["dry_run"]:
-        del options["memory_limit"], options["resume"]
+        del options["resume"]
+        options["memory_limit"] = memory_for_data(options["memory_limit"])
     return "memory"
 
 
