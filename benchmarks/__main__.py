@@ -15,6 +15,7 @@ NAMES = {
     "files": "triples in Parquet files to a completion on the disk, against DuckDB's sort of them",
     "acquire": "measuring under a budget: against Algorithm 1 with the best fixed numbers",
     "mutants": "small faults put into the package at random: the share that the tests notice",
+    "growth": "processor time of every public function as the number of columns grows",
     "rivals": "all methods on the same problems: error and time, beside cmfrec and a dense SoftImpute",
     "torture": "kill -9 of the command line and of workers at random moments: equal bytes, and nothing left behind",
 }

@@ -41,7 +41,7 @@ def test_the_engine_goes_by_the_memory_limit(triples, run, monkeypatch):  # noqa
 
     code, out, _ = run("complete", triples, "-o", "one", "--memory-limit", "1GB")
     assert code == 0 and "blocks" not in out and isinstance(co.Completion.load("one"), co.Completion)
-    monkeypatch.setattr(estimates, "_BYTES_IN_MEMORY", 10**9)
+    monkeypatch.setattr(estimates, "BYTES_IN_MEMORY", 10**9)
     code, out, _ = run("complete", triples, "-o", "two", "--memory-limit", "1GB")
     assert code == 0 and "in 1 block of" in out
     np.testing.assert_allclose(co.Completion.load("one").to_dense(), co.Completion.load("two").to_dense(), rtol=1e-9)

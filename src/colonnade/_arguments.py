@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from datetime import date
 
 import numpy as np
@@ -178,17 +179,16 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
         )
     if names is None:
         raise TypeError(f"{name} must be whole numbers, for the data have no names; got {shown(given.flat[0])}")
-    places: dict = {}
-    for k, one in enumerate(names):
-        places.setdefault(one, []).append(k)
+    places = dict(zip(names, range(length)))
+    twice = Counter(names) if len(places) < length else {}
     asked = [one if one in places else f"{one} 00:00:00" for one in map(str, given.flat)]  # of a day its beginning
     for one, full in zip(given.flat, asked):
-        found = len(places.get(full, ()))
+        found = twice.get(full, 1) if full in places else 0
         if found != 1:
             there = ", ".join(shown(other) for other in names[:3]) + (", ..." if length > 3 else "")
             called = f"{found:,} are called" if found else "none is called"
             raise ValueError(f"{name} must be numbers or names that one has alone; {called} {shown(one)} among {there}")
-    return np.array([places[full][0] for full in asked], np.int64).reshape(given.shape)
+    return np.array([places[full] for full in asked], np.int64).reshape(given.shape)
 
 
 def _dates_as_text(one):

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ._arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto, printable
+from ._arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto, printable, shown
 from ._ownership import record_of
 from ._threads import InBackground, ahead, patiently
+from ._writing import in_bytes
 from .block_files import (
     fullest_columns,
     missing,
@@ -50,7 +51,7 @@ from .cutting import Checker, cut
 from .disk_columns import Blocks
 from .files._kinds import memory_size
 from .files._read import checked_fields, paths_of
-from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, sorted_batches
+from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, n_labels, sorted_batches
 from .labels import Names, TripleFiles, numbered, recounted
 from .learn import Lesson
 from .nothing_full import no_full_column
@@ -64,6 +65,7 @@ from .wild_entries import Screening, in_partial_columns, screened
 
 _MEMORY_SHARE = 0.6  # of the machine, unless told
 _LEAST_MEMORY, _OWN_MEMORY = 600_000_000, 250_000_000
+_BYTES_OF_A_ROW = 100  # of a full column, in memory several times while it is cut, written and learned from; measured
 _BLOCK_ENTRIES = 1 << 22  # of a block; about 100 bytes for each are needed, for several are on their way at a time
 _SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is less memory
 
@@ -249,6 +251,11 @@ def checked_memory(limit) -> int:
     return int(as_real("memory_limit", limit, _LEAST_MEMORY))
 
 
+def memory_for_data(limit) -> float | None:
+    """What a limit leaves for the data; None if there is none."""
+    return None if limit is None else checked_memory(limit) - _OWN_MEMORY
+
+
 def sorting_memory(memory: int) -> int:
     """What DuckDB may have of it: two thirds of what the program itself and its libraries leave."""
     return (memory - _OWN_MEMORY) * 2 // 3
@@ -292,7 +299,7 @@ def _work(run: Run, folder: Path, identity: dict) -> None:
         write_manifest(folder, triples.shape, triples.dtype, names, facts, run.bounds, identity)
     for left in (folder / "sorting", folder / "discarded"):
         shutil.rmtree(left, ignore_errors=True)
-    for left in ("triples.parquet", "text.parquet", "copied.json", "labels.json", "space.json"):
+    for left in ("triples.parquet", "coded.parquet", "copied.json", "labels.json", "space.json"):
         (folder / left).unlink(missing_ok=True)
     remove_records(folder)
     remove_unfinished(folder)
@@ -318,6 +325,7 @@ def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
     triples = replace(triples, keep_order=run.duplicates != "error")
     if marker.exists():
         triples, names = recounted(triples, names, folder, memory)
+    _refuse_too_tall(run, triples)
     entries = _group(run, folder, triples, names)
     if run.given.shape is None and not marker.exists():
         suspicious = not any(record["full"] for record in entries) or any(record["empty"] for record in entries)
@@ -327,6 +335,20 @@ def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
             publish_json(marker, {})
             return again, listed, _group(run, folder, again, listed)
     return triples, names, entries
+
+
+def _refuse_too_tall(run: Run, triples: Triples) -> None:
+    """Refuse a matrix of which a full column, in memory as a whole, exceeds the limit; rows that occur are counted."""
+    m, limit = triples.shape[0], run.memory - _OWN_MEMORY
+    if _BYTES_OF_A_ROW * m > limit and run.given.shape is None and triples.labels[0] is None:
+        m = triples.n_lines if m > limit else n_labels(triples, 0)  # labels with large gaps between them
+    if _BYTES_OF_A_ROW * m > limit:
+        needed = in_bytes(1e8 * np.ceil((_BYTES_OF_A_ROW * m + _OWN_MEMORY) / 1e8))
+        raise MemoryError(
+            f"{run.given.paths[0]}, column {shown(run.given.fields[0])}, has {m:,} different rows: a full column needs"
+            f" about {in_bytes(_BYTES_OF_A_ROW * m)}, and the memory limit leaves {in_bytes(limit)} for it;"
+            f" raise --memory-limit (memory_limit=...) to {needed}, or transpose the data (--transpose, transpose=True)"
+        )
 
 
 def _discard_blocks(folder: Path) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 from .blocks import solve_block
 from .column_space import ColumnSpace
 from .files._csv import beginning
-from .files._kinds import in_bytes, kind_of
-from .files._parquet import opened
+from .files._kinds import TIMES_TEXT, in_bytes, kind_of
+from .files._parquet import is_text, opened
+from .files._triples import BYTES_IN_MEMORY
 from .grouping import Triples, asked_of_duckdb, label_range, may_be_ordered, pieces
 from .labels import TripleFiles
 from .observations import Observations, index_dtype
 
-_BYTES_IN_MEMORY = 100  # that an entry needs while triples are read and put in order in memory
 _BYTES_ON_DISK = 12  # of an entry of the result
 _BYTES_OF_SORTING = 30  # of an entry on the disk while it is sorted
 _SAMPLE = 1 << 20
@@ -71,7 +71,23 @@ class Estimate:
 
 def bytes_in_memory(given: TripleFiles) -> float:
     """That completing these files at once would need, about."""
-    return _BYTES_IN_MEMORY * float(_count(given, kind_of(given.paths[0])))
+    kind = kind_of(given.paths[0])
+    return BYTES_IN_MEMORY * float(_count(given, kind)) + TIMES_TEXT * _bytes_of_names(given, kind)
+
+
+def _bytes_of_names(given: TripleFiles, kind: str) -> float:
+    """Text of labels: in Parquet files as the footers tell, each name of a dictionary once; in others all there is."""
+    if kind == "csv":
+        return float(sum(path.stat().st_size for path in given.paths))
+    size = 0.0
+    for path in given.paths:
+        file = opened(path)
+        named = [name for name in given.fields[:2] if name in file.schema_arrow.names]
+        text = [name for name in named if is_text(file.schema_arrow.field(name).type)]
+        places = [j for j, name in enumerate(file.metadata.schema.names) if name in text]
+        groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
+        size += sum(group.column(j).total_uncompressed_size for group in groups for j in places)
+    return size
 
 
 def estimate(given: TripleFiles, rank: int | None = None) -> Estimate:
@@ -86,7 +102,7 @@ def estimate(given: TripleFiles, rank: int | None = None) -> Estimate:
     scratch = 0.0 if ordered else float(_BYTES_OF_SORTING * count)
     copied = 0.0 if kind == "parquet" and shape is not None else 12.0 * count
     seconds = count * _seconds_per_entry(given, kind, ordered, r) + 1.5 * (disk + copied) / _DISK_RATE
-    return Estimate(count, shape, ordered, r, _BYTES_IN_MEMORY * float(count), disk, scratch + copied, seconds)
+    return Estimate(count, shape, ordered, r, bytes_in_memory(given), disk, scratch + copied, seconds)
 
 
 def _count(given: TripleFiles, kind: str) -> int:

@@ -105,13 +105,7 @@ def matrix_of_frame(frame) -> np.ndarray:
     if type(frame).__name__ == "LazyFrame":
         raise TypeError("a lazy frame holds no data yet: call .collect() on it first")
     series = _series_of(frame, library)
-    wrong = [one for one in series if not _is_numeric(*one[1:])]
-    if wrong:
-        named = ", ".join(f"{shown(name)} ({kind})" for name, kind, _ in wrong[:5])
-        raise TypeError(
-            f"{len(wrong)} of {len(series)} columns are not numeric: {named}{', ...' if len(wrong) > 5 else ''};"
-            f" {next(filter(None, (_odd_cell(*one) for one in wrong)), '')}convert or drop them"
-        )
+    refuse_columns([one for one in series if not is_numeric(*one[1:])], len(series))
     if 0 in frame.shape:
         raise ValueError(
             f"the data frame has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs some of both"
@@ -119,20 +113,35 @@ def matrix_of_frame(frame) -> np.ndarray:
     for one in series:
         _refuse_rounded(*one)
     single = all(str(kind).lower() in ("float32", "float", "null") for _, kind, _ in series)
-    to_numbers = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}[library]
-    return np.column_stack([to_numbers(column, "float32" if single else "float64") for _, _, column in series])
+    dtype = "float32" if single else "float64"
+    if library == "pandas":
+        return _from_pandas(frame, [column for _, _, column in series], dtype)
+    to_numbers = {"polars": _from_polars, "pyarrow": _from_arrow}[library]
+    return np.column_stack([to_numbers(column, dtype) for _, _, column in series])
+
+
+def refuse_columns(wrong: list[tuple], count: int) -> None:
+    """Refuse those of `count` columns that are not numeric: (name, dtype, column), None for a column not at hand."""
+    if wrong:
+        named = ", ".join(f"{shown(name)} ({kind})" for name, kind, _ in wrong[:5])
+        raise TypeError(
+            f"{len(wrong)} of {count} columns are not numeric: {named}{', ...' if len(wrong) > 5 else ''};"
+            f" {next(filter(None, (_odd_cell(*one) for one in wrong)), '')}convert or drop them"
+        )
 
 
 def _series_of(frame, library) -> list[tuple]:
-    """(name, dtype, column) of every column; names may repeat."""
+    """(name, dtype, column) of every column; names may repeat. None for a column of pandas with numbers of numpy."""
     if library == "pandas":
-        return [(name, frame.dtypes.iloc[k], frame.iloc[:, k]) for k, name in enumerate(frame.columns)]
+        kinds = zip(frame.columns, frame.dtypes)
+        is_plain = {kind: isinstance(kind, np.dtype) and is_numeric(kind) for kind in set(frame.dtypes)}
+        return [(name, kind, None if is_plain[kind] else frame.iloc[:, k]) for k, (name, kind) in enumerate(kinds)]
     if library == "polars":
         return [(column.name, column.dtype, column) for column in frame.get_columns()]
     return [(name, frame.column(k).type, frame.column(k)) for k, name in enumerate(frame.column_names)]
 
 
-def _is_numeric(kind, column) -> bool:
+def is_numeric(kind, column=None) -> bool:
     """Whether a column of pandas, polars or Arrow is one of real numbers or Booleans, or of nothing but nulls."""
     word = str(kind).lower().partition("[")[0]
     if word == "object" and hasattr(column, "iloc"):  # what pandas makes of numbers beside None or NA
@@ -169,17 +178,38 @@ def _label(column, row: int) -> str:
 
 def _odd_cell(name, kind, column) -> str:
     """Which cell makes a column one of text, if it is one."""
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    cells = [] if column is None else texts_of(column) if hasattr(column, "to_pylist") else list(column)
     if not any(isinstance(x, str) for x in cells):
         return ""
     row = odd_one(cells)
     return f"row {row}{_label(column, row)} of column {shown(name)} holds {shown(cells[row])}: "
 
 
-def _from_pandas(column, dtype):
-    if column.dtype == object:
-        return floats_of(column.to_numpy())
-    return column.to_numpy(dtype=dtype, na_value=np.nan)
+def texts_of(column) -> list:
+    """The values of an Arrow column; equal ones of a dictionary are one object, so that long text is held once."""
+    held = []
+    for chunk in column.chunks:
+        if hasattr(chunk, "dictionary"):
+            values = chunk.dictionary.to_pylist()
+            held += [None if k is None else values[k] for k in chunk.indices.to_pylist()]
+        else:
+            held += chunk.to_pylist()
+    return held
+
+
+def _from_pandas(frame, columns, dtype) -> np.ndarray:
+    """The matrix; columns that are None, numbers of numpy, all at once, for taking one out of a frame is slow."""
+    M = np.empty(frame.shape, dtype)
+    plain = [k for k, column in enumerate(columns) if column is None]
+    M[:, plain] = frame.iloc[:, plain].to_numpy(dtype=dtype)
+    for k, column in enumerate(columns):
+        if column is not None:
+            M[:, k] = (
+                floats_of(column.to_numpy())
+                if column.dtype == object
+                else column.to_numpy(dtype=dtype, na_value=np.nan)
+            )
+    return M
 
 
 def _from_polars(column, dtype):

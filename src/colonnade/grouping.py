@@ -22,13 +22,12 @@ import numpy as np
 from ._arguments import printable, shown
 from ._threads import default_threads
 from .files._kinds import needed_module, one_line
-from .files._parquet import checked, opened
+from .files._parquet import by_pieces, checked, opened
 from .files._triples import refuse_rounded_values
 from .observations import index_dtype
 
 BATCH = 1 << 20  # entries that are read at a time
 _SORTED_BATCH = 1 << 17  # Entries that DuckDB is given at a time; each of its threads holds some of these batches.
-_LARGE_GROUP = 1 << 26  # bytes of a row group from which it is read piece by piece
 
 
 class NotOrdered(Exception):
@@ -124,6 +123,15 @@ def _group_ranges(path: Path, field: str) -> list[tuple[int, int] | None]:
     return [(one.min, one.max) if one is not None and one.has_min_max else None for one in found]
 
 
+def n_labels(triples: Triples, side: int) -> int:
+    """How many different positions occur among the rows (0) or columns (1)."""
+    name, occurs = triples.fields[side], np.zeros(triples.shape[side], bool)
+    for path in triples.files:
+        for read in pieces(path, [name]):
+            occurs[_positions(triples, read.column(0), side)] = True
+    return int(occurs.sum())
+
+
 def may_be_ordered(triples: Triples) -> bool:
     """Whether the footers allow that the files are in the order of their columns."""
     ranges = [found for path in triples.files for found in _group_ranges(path, triples.fields[1]) if found is not None]
@@ -151,15 +159,8 @@ def _batches(triples: Triples, first_column: int, size: int) -> Iterator[Batch]:
 
 
 def pieces(path: Path, fields, groups: list[int] | None = None, size: int = BATCH) -> Iterator:
-    """Arrow record batches of some columns of a Parquet file, in the order of `fields`.
-
-    No more of the file is in memory than a row group or, if that is large, some pages.
-    """
-    metadata = opened(path).metadata
-    largest = max((metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups)), default=0)
-    file = opened(path, pre_buffer=False, buffer_size=1 << 22 if largest > _LARGE_GROUP else 0)
-    groups = list(range(metadata.num_row_groups)) if groups is None else groups
-    reader = file.iter_batches(size, row_groups=groups, columns=list(fields))
+    """Arrow record batches of some columns of a Parquet file, in the order of `fields`."""
+    reader = by_pieces(path).iter_batches(size, row_groups=groups, columns=list(fields))
     while (read := checked(path, next, reader, None)) is not None:
         yield read.select(list(fields))
 

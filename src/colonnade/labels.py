@@ -7,8 +7,10 @@ themselves must fit.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +18,27 @@ import numpy as np
 from ._arguments import printable, shown
 from ._numbers import rounded_words
 from .checkpoints import publish_json, publishing, read_json
-from .files._csv import MISSING, first_rounded_text, plain, reaches_exact
-from .files._kinds import kind_of, needed_module, one_line
-from .files._parquet import opened
-from .files._triples import as_labels, places_in_csv, refuse_rounded_values, refuse_unknown
+from .files._csv import MISSING, first_rounded_text, reaches_exact
+from .files._kinds import kind_of, needed_module, one_line, refuse_beyond_memory
+from .files._parquet import batches, opened
+from .files._triples import (
+    as_labels,
+    in_order,
+    numbered_names,
+    places_in_csv,
+    refuse_other_types,
+    refuse_rounded_values,
+    refuse_unknown,
+)
 from .grouping import BATCH, Labels, Triples, different_values, label_range, pieces
 
 _FIELDS = "row", "column", "value"
-_COPY, _RECORD = "triples.parquet", "copied.json"
+_COPY, _CODED, _RECORD = "triples.parquet", "coded.parquet", "copied.json"
 _WHOLE, _DIGITS = "^(0|[1-9][0-9]{0,17})$", "^[0-9]+$"
 _NUMBER = r"^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 _CSV_BLOCK = 1 << 24  # bytes of text that are parsed at a time
+_BYTES_OF_A_NAME = 130  # that a name needs besides its text: its places in a dictionary, a list and an array
+_TIMES_NAMES = 3.0  # How often names are in memory while they are put in order and written, measured.
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,9 @@ def numbered(given: TripleFiles, folder: Path, memory: int) -> tuple[Triples, Na
     (kind,) = kinds
     if kind == "parquet":
         for path in given.paths:
-            refuse_unknown(path, given.fields, opened(path).schema_arrow.names)
+            schema = opened(path).schema_arrow
+            refuse_unknown(path, given.fields, schema.names)
+            refuse_other_types(schema, given.fields)
         if _are_plain(given):
             return _opened(given.paths, given.fields, given.shape, Names(), folder, memory)
     names = _copied(given, kind, folder, memory)
@@ -146,46 +160,114 @@ def _are_plain(given: TripleFiles) -> bool:
 
 
 def _copied(given: TripleFiles, kind: str, folder: Path, memory: int) -> Names:
-    """Write the copy, if it is not there yet: labels as text at first, then numbers in place of names."""
-    import pyarrow
-
+    """Write the copy, if it is not there yet: names get numbers as they come, then positions in their order."""
     if (folder / _RECORD).exists():
         return Names(**read_json(folder / _RECORD))
-    text, copy = folder / "text.parquet", folder / _COPY
-    are_whole = _write_text(given, kind, text)
-    if given.shape is not None and not all(are_whole):
-        field = given.fields[are_whole.index(False)]
-        raise ValueError(f"with a shape, the column {shown(field)} must hold whole numbers from 0; it holds names")
-    sorting = pyarrow.large_string(), memory, folder / "sorting"
-    raw = [None if whole else different_values([text], field, *sorting) for whole, field in zip(are_whole, _FIELDS)]
-    orders = [None if one is None else _in_order(one, kind) for one in raw]
-    _write_numbers(text, copy, raw, orders)
-    text.unlink()
+    numbers = _write_coded(given, kind, folder, memory)
+    orders = [None if one is None else in_order(list(one), kind) for one in numbers]
+    del numbers
+    _write_positions(folder, [None if order is None else order[1] for order in orders])
     names = Names(*(None if order is None else order[0] for order in orders))
     publish_json(folder / _RECORD, {"rows": names.rows, "columns": names.columns})
     return names
 
 
-def _write_text(given: TripleFiles, kind: str, path: Path) -> list[bool]:
-    """A Parquet file of the triples with labels as text or whole numbers; which sides are, or can be, whole numbers."""
+def _write_coded(given: TripleFiles, kind: str, folder: Path, memory: int) -> list[dict | None]:
+    """Write the triples with numbers in place of names; the numbers of names, None of a side with whole numbers.
+
+    A text table may hold whole numbers at first and names later on; then it is read once more.
+    """
+    named = [kind == "parquet" and _holds_names(given, field) for field in given.fields[:2]]
+    while True:
+        sides = [
+            _NamesOfSide(given, field, kind, memory) if is_named else _WholeLabels(field, kind)
+            for field, is_named in zip(given.fields, named)
+        ]
+        try:
+            _write_sides(given, kind, folder / _CODED, sides)
+        except _NotWhole as found:
+            named[given.fields.index(found.field)] = True
+        else:
+            return [side.numbers for side in sides]
+
+
+def _write_sides(given: TripleFiles, kind: str, path: Path, sides: list) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    is_text = [kind == "csv" or _holds_names(given, field) for field in given.fields[:2]]
-    kinds = [pyarrow.large_string() if text else pyarrow.int64() for text in is_text]
     number = _kind_of_values(given, kind)
-    schema = pyarrow.schema(list(zip(_FIELDS, [*kinds, number])))
-    texts = [_TextOfLabels(field, kind) for field in given.fields[:2]]
+    schema = pyarrow.schema(list(zip(_FIELDS, [pyarrow.int64(), pyarrow.int64(), number])))
     with publishing(path) as file, parquet.ParquetWriter(file, schema) as writer:
         for arrays in _arrays(given, kind):
-            labels = [as_labels(part, field, kind).cast(to) for part, field, to in zip(arrays, given.fields, kinds)]
-            for one, part, text in zip(texts, labels, is_text):
-                if text:
-                    one.see(part)
             refuse_rounded_values(*arrays)
+            labels = [side.codes(part) for side, part in zip(sides, arrays)]
             values = arrays[2].cast(number, safe=False)
             writer.write_table(pyarrow.table([*labels, values], schema=schema), row_group_size=BATCH)
-    return [not text or one.is_whole() for text, one in zip(is_text, texts)]
+    for side in sides:
+        side.refuse_numbers()
+        if given.shape is not None and side.numbers is not None:
+            raise ValueError(
+                f"with a shape, the column {shown(side.field)} must hold whole numbers from 0; it holds names"
+            )
+
+
+class _NotWhole(Exception):
+    """A text table has a label that is no whole number."""
+
+    def __init__(self, field: str):
+        self.field = field
+
+
+class _WholeLabels:
+    """Labels that are whole numbers, as far as they have been seen."""
+
+    numbers = None
+
+    def __init__(self, field: str, kind: str):
+        self.field, self._kind = field, kind
+
+    def codes(self, labels) -> np.ndarray:
+        import pyarrow
+        import pyarrow.compute as pc
+
+        labels = as_labels(labels, self.field, self._kind)
+        if self._kind == "csv" and pc.all(pc.match_substring_regex(labels, _WHOLE)).as_py() is False:
+            raise _NotWhole(self.field)
+        return labels.cast(pyarrow.int64())
+
+    def refuse_numbers(self) -> None:
+        pass
+
+
+class _NamesOfSide:
+    """The names of rows or columns, numbered as they come; they must fit into memory."""
+
+    def __init__(self, given: TripleFiles, field: str, kind: str, memory: int):
+        self.field, self.numbers = field, {}
+        self._kind, self._path, self._memory = kind, given.paths[0], memory
+        self._text, self._size, self._counted = _TextOfLabels(field, kind), 0, 0
+
+    def codes(self, labels) -> np.ndarray:
+        import pyarrow
+
+        labels = as_labels(labels, self.field, self._kind)
+        if pyarrow.types.is_integer(labels.type):  # beside files with names
+            labels = labels.cast(pyarrow.large_string())
+        self._text.see(labels)
+        codes = [numbered_names(chunk, self.numbers) for chunk in labels.chunks]
+        self._refuse_many()
+        return np.concatenate([np.zeros(0, np.int64), *codes])
+
+    def _refuse_many(self) -> None:
+        new = list(islice(reversed(self.numbers), len(self.numbers) - self._counted))
+        self._size += sum(map(sys.getsizeof, new)) + _BYTES_OF_A_NAME * len(new)
+        self._counted = len(self.numbers)
+        remedy = "shorten the names, or put whole numbers in their place"
+        what = f", the names in column {shown(self.field)},"
+        refuse_beyond_memory(self._path, self._size, what, times=_TIMES_NAMES, limit=self._memory, remedy=remedy)
+
+    def refuse_numbers(self) -> None:
+        self._text.refuse_numbers()
 
 
 class _TextOfLabels:
@@ -193,7 +275,7 @@ class _TextOfLabels:
 
     def __init__(self, field: str, kind: str):
         self._field = field
-        self._may_be = dict.fromkeys((_WHOLE, _DIGITS, _NUMBER), kind == "csv")
+        self._may_be = dict.fromkeys((_DIGITS, _NUMBER), kind == "csv")
 
     def see(self, labels) -> None:
         import pyarrow.compute as pc
@@ -201,13 +283,13 @@ class _TextOfLabels:
         for pattern in [pattern for pattern, may_be in self._may_be.items() if may_be]:
             self._may_be[pattern] = pc.all(pc.match_substring_regex(labels, pattern)).as_py() is not False
 
-    def is_whole(self) -> bool:
+    def refuse_numbers(self) -> None:
+        """Numbers that are not whole are no names."""
         if self._may_be[_NUMBER] and not self._may_be[_DIGITS]:
             raise ValueError(
                 f"some labels of the column {shown(self._field)} are negative or not whole; write a letter before them"
                 " if they are names"
             )
-        return self._may_be[_WHOLE]
 
 
 def _holds_names(given: TripleFiles, field: str) -> bool:
@@ -226,9 +308,6 @@ def _kind_of_values(given: TripleFiles, kind: str):
     if kind == "csv":
         return pyarrow.float64()
     types = [opened(path).schema_arrow.field(given.fields[2]).type for path in given.paths]
-    for one in types:
-        if not (kinds.is_integer(one) or kinds.is_floating(one) or kinds.is_boolean(one) or kinds.is_null(one)):
-            raise TypeError(f"the column {shown(given.fields[2])} must hold numbers; it holds {one}")
     return pyarrow.float32() if all(kinds.is_float32(one) for one in types) else pyarrow.float64()
 
 
@@ -237,7 +316,7 @@ def _arrays(given: TripleFiles, kind: str) -> Iterator[list]:
     import pyarrow
 
     for path in given.paths:
-        read = _csv_batches(path, given) if kind == "csv" else pieces(path, given.fields)
+        read = _csv_batches(path, given) if kind == "csv" else batches(path, given.fields, BATCH)
         for batch in read:
             yield [pyarrow.chunked_array([batch.column(k)]) for k in range(3)]
 
@@ -279,28 +358,20 @@ def _refuse_rounded_text(batches) -> None:
             raise ValueError(rounded_words(f"the entry at row {shown(row)}, column {shown(column)}", int(value)))
 
 
-def _in_order(raw, kind: str) -> tuple[list[str], np.ndarray]:
-    """Names by code point, without the marks that guard them in csv, and the position of each raw one."""
-    names = plain(raw.to_pylist()) if kind == "csv" else raw.to_pylist()
-    order = sorted(range(len(names)), key=names.__getitem__)
-    position = np.empty(len(names), np.int64)
-    position[order] = np.arange(len(names))
-    return [names[k] for k in order], position
-
-
-def _write_numbers(text: Path, copy: Path, raw, orders) -> None:
+def _write_positions(folder: Path, positions: list[np.ndarray | None]) -> None:
+    """The copy: positions in place of the numbers of names; None of a side whose labels stay."""
     import pyarrow
-    import pyarrow.compute as pc
     from pyarrow import parquet
 
-    number = opened(text).schema_arrow.field("value").type
-    schema = pyarrow.schema(list(zip(_FIELDS, [pyarrow.int64(), pyarrow.int64(), number])))
-    with publishing(copy) as file, parquet.ParquetWriter(file, schema) as writer:
-        for batch in pieces(text, _FIELDS):
+    coded, copy = folder / _CODED, folder / _COPY
+    if all(at is None for at in positions):
+        coded.replace(copy)
+        return
+    with publishing(copy) as file, parquet.ParquetWriter(file, opened(coded).schema_arrow) as writer:
+        for batch in pieces(coded, _FIELDS):
             labels = [
-                batch.column(side).cast(pyarrow.int64())
-                if raw[side] is None
-                else pyarrow.array(orders[side][1][pc.index_in(batch.column(side), raw[side]).to_numpy()])
-                for side in (0, 1)
+                batch.column(side) if at is None else pyarrow.array(at[batch.column(side).to_numpy()])
+                for side, at in enumerate(positions)
             ]
-            writer.write_batch(pyarrow.record_batch([*labels, batch.column(2)], schema=schema))
+            writer.write_batch(pyarrow.record_batch([*labels, batch.column(2)], schema=batch.schema))
+    coded.unlink()

@@ -65,7 +65,7 @@ def chosen_engine(inputs, options: dict) -> str:
 
     A table is read as for memory; that a cluster solves its columns stays in the options.
     """
-    from ..blocks import checked_memory
+    from ..blocks import checked_memory, memory_for_data
 
     engine, memory, resume, scheduler = (options[name] for name in _ENGINE_NAMES)
     if scheduler is not None and engine not in ("auto", "dask"):
@@ -83,12 +83,15 @@ def chosen_engine(inputs, options: dict) -> str:
         if not options["dry_run"]:
             for name in _ENGINE_NAMES:
                 del options[name]
+            options["memory_limit"] = memory_for_data(memory)
     elif _triples(inputs, options) is None:
         raise click.UsageError("--engine local is for triples; name their columns with --row, --column and --value")
     return engine
 
 
 def _for_cluster(inputs, options: dict) -> str:
+    from ..blocks import memory_for_data
+
     options["engine"] = "dask"
     if not options["dry_run"] and _is_open_to_others(options["scheduler"]):
         click.echo(
@@ -101,7 +104,8 @@ def _for_cluster(inputs, options: dict) -> str:
     if options["resume"]:
         raise click.UsageError("--resume is for triples, which are completed by blocks")
     if not options["dry_run"]:
-        del options["memory_limit"], options["resume"]
+        del options["resume"]
+        options["memory_limit"] = memory_for_data(options["memory_limit"])
     return "memory"
 
 

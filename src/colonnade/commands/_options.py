@@ -51,7 +51,7 @@ def read_input(inputs, options: dict):
     given = {name: options.pop(name) for name in _READ_NAMES}
     for name in ("header", "row_names"):
         given[name] = "auto" if given[name] is None else given[name]
-    return read(inputs, **given)
+    return read(inputs, **given, memory_limit=options.pop("memory_limit", None))
 
 
 class AutoOr(click.ParamType):

@@ -14,7 +14,7 @@ import numpy as np
 from .._arguments import printable
 from .._writing import in_bytes
 from ..observations import Observations
-from ._kinds import FileForm, one_line, refuse_beyond_memory, safe_key
+from ._kinds import TIMES_ARRAY, FileForm, one_line, refuse_beyond_memory, safe_key
 
 _ROW_KEYS = "row_names", "rows"
 _COLUMN_KEYS = "column_names", "columns", "cols"
@@ -23,21 +23,23 @@ _COLUMN_KEYS = "column_names", "columns", "cols"
 _DAMAGE = zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError
 
 
-def read_npy(path: Path) -> Observations:
+def read_npy(path: Path, limit: float | None = None) -> Observations:
     """What an npy file holds; it is mapped, not read whole."""
     with open(path, "rb") as file:
         _check_header(file, path.stat().st_size, printable(path))
+    refuse_beyond_memory(path, path.stat().st_size, times=TIMES_ARRAY, limit=limit)
     return Observations.from_dense(np.load(path, mmap_mode="r", allow_pickle=False), origin=FileForm("npy"))
 
 
-def read_npz(path: Path, key: str | None) -> Observations:
+def read_npz(path: Path, key: str | None, limit: float | None = None) -> Observations:
     """The sparse matrix, or the array under `key`, or the only one of two dimensions; with names if there are any."""
     try:
-        headers = checked_headers(path)
+        headers = checked_headers(path, limit)
         with np.load(path, allow_pickle=False) as arrays:
             if {"format", "shape"} <= headers.keys():
                 return _sparse(path, arrays, headers)
             key = _chosen(path, headers, key)
+            refuse_beyond_memory(path, _size(*headers[key]), f", array {key!r:.60},", times=TIMES_ARRAY, limit=limit)
             names, name_keys = _names(arrays, headers, headers[key][0])
             form = FileForm("npz", key=key, name_keys=name_keys)
             return Observations.from_dense(arrays[f"{key}.npy"], **names, origin=form)
@@ -59,9 +61,7 @@ def _check_header(stream, size: int, name: str) -> tuple[tuple[int, ...], np.dty
         raise ValueError(f"{name} is damaged or not an npy array: {one_line(error)}") from error
     if dtype.hasobject:
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded: save plain numbers")
-    needed = dtype.itemsize
-    for length in shape:
-        needed *= int(length)
+    needed = _size(shape, dtype)
     if needed < 0 or stream.tell() + needed != size:
         raise ValueError(
             f"{name} is damaged: it declares {dtype} of shape {shape}, {in_bytes(needed)}, and holds"
@@ -70,7 +70,15 @@ def _check_header(stream, size: int, name: str) -> tuple[tuple[int, ...], np.dty
     return shape, dtype
 
 
-def checked_headers(path: Path) -> dict:
+def _size(shape, dtype: np.dtype) -> int:
+    """Bytes of an array."""
+    size = dtype.itemsize
+    for length in shape:
+        size *= int(length)
+    return size
+
+
+def checked_headers(path: Path, limit: float | None = None) -> dict:
     """(shape, dtype) of every array in an npz file, none of which is larger than memory or made of objects."""
     headers = {}
     with zipfile.ZipFile(path) as archive:
@@ -80,7 +88,7 @@ def checked_headers(path: Path) -> dict:
                 name = member.filename[:-4]
                 if name in members or members[member.filename] > 1:  # numpy would take one of them
                     raise ValueError(f"{printable(path)} holds two arrays {name!r:.60}; save it anew")
-                refuse_beyond_memory(path, member.file_size, f", array {name!r:.60},")
+                refuse_beyond_memory(path, member.file_size, f", array {name!r:.60},", limit=limit)
                 with archive.open(member) as stream:
                     headers[name] = _check_header(stream, member.file_size, f"{printable(path)}, array {name!r:.60},")
     if not headers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,9 +13,10 @@ from .._arguments import printable, shown
 from .._numbers import EXACT, rounded_words
 from ..frames import matrix_of_frame
 from ..observations import Observations
-from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
+from ._kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory
 
 _SAMPLE = 200  # lines that decide whether there are names
+_FEWEST_LINES = 8  # Lines that are read for it however long they are: a header and _FEWEST_LABELS others.
 _BLOCK = 64 * 2**20  # bytes that are parsed at a time
 _LONGEST = 2**31 - 1  # bytes of a line
 MISSING = (
@@ -46,10 +48,13 @@ class Beginning:
     starts: list[int]
 
 
-def read_csv(path: Path, header, row_names, delimiter: str | None, missing=()) -> Observations:
+def read_csv(
+    path: Path, header, row_names, delimiter: str | None, missing=(), limit: float | None = None
+) -> Observations:
     """A wide table of numbers; a cell that is empty, or one of the words `missing`, is unseen."""
-    refuse_beyond_memory(path, path.stat().st_size)
+    refuse_beyond_memory(path, path.stat().st_size, times=TIMES_TEXT, limit=limit)
     begun = beginning(path, delimiter)
+    _refuse_many_cells(path, begun, limit)
     begun = replace(begun, lines=[["" if cell in missing else cell for cell in line] for line in begun.lines])
     first = begun.lines[0]
     untitled = len(begun.lines) > 1 and len(begun.lines[1]) == len(first) + 1  # R sets no title over row names
@@ -77,6 +82,14 @@ def read_csv(path: Path, header, row_names, delimiter: str | None, missing=()) -
     return Observations.from_dense(matrix, row_names=plain(names), column_names=plain(titles), origin=form)
 
 
+def _refuse_many_cells(path: Path, begun: Beginning, limit: float | None) -> None:
+    """Refuse a table that would not fit: 8 bytes for a cell, as many as the length of the first lines tells."""
+    last = begun.lines[1:] or begun.lines  # not the line of names, which may be much longer than others
+    length = sum(len(cell) + 1 for line in last for cell in line)
+    cells = path.stat().st_size / max(1, length) * sum(map(len, last))
+    refuse_beyond_memory(path, 8.0 * cells, times=TIMES_TABLE, limit=limit)
+
+
 def beginning(path: Path, delimiter: str | None = None) -> Beginning:
     """The delimiter and the first lines of a text table."""
     size = path.stat().st_size
@@ -85,21 +98,27 @@ def beginning(path: Path, delimiter: str | None = None) -> Beginning:
         at = 3 if head.startswith(b"\xef\xbb\xbf") else 0
         delimiter = delimiter or _delimiter(path, head[at:])
         record = _record(delimiter)
-        while len(head) < min(size, _LONGEST) and record.match(head, at).end() == len(head):
+        while len(head) < min(size, _LONGEST) and sum(1 for _ in _lines(record, head, at, size)) < _FEWEST_LINES:
             head += file.read(len(head))
-    lines, starts = [], []
-    while at < len(head) and len(lines) < _SAMPLE:
+    found = list(_lines(record, head, at, size))
+    if not found:
+        raise ValueError(f"{printable(path)} has only empty lines: save the table anew")
+    lines = [_cells(_decoded(path, line), delimiter) for _, line in found]
+    return Beginning(delimiter, lines, [start for start, _ in found])
+
+
+def _lines(record: re.Pattern, head: bytes, at: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Where the first lines that are not empty begin, and these; not one that is cut off in a file of `size` bytes."""
+    count = 0
+    while at < len(head) and count < _SAMPLE:
         end = record.match(head, at).end()
-        if end == len(head) < size:  # cut off
-            break
+        if end == len(head) < size:
+            return
         line = head[at:end].rstrip(b"\r\n")
         if line:
-            starts.append(at)
-            lines.append(_cells(_decoded(path, line), delimiter))
+            yield at, line
+            count += 1
         at = end
-    if not lines:
-        raise ValueError(f"{printable(path)} has only empty lines: save the table anew")
-    return Beginning(delimiter, lines, starts)
 
 
 def _delimiter(path: Path, head: bytes) -> str:

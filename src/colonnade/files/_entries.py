@@ -10,7 +10,7 @@ import numpy as np
 from .._arguments import printable, shown
 from .._writing import new_file
 from ._csv import plain
-from ._kinds import FileForm, kind_of, kind_of_name
+from ._kinds import TIMES_TEXT, FileForm, kind_of, kind_of_name, refuse_beyond_memory
 from ._tables import each_name, write_labelled
 from ._triples import as_labels, read_fields, whole_if_all_are
 
@@ -53,7 +53,8 @@ def read_asked(observations, path, *, row=None, column=None) -> Asked:
         raise ValueError(f"asked entries are read from csv or Parquet; {printable(path)} is {kind}")
     fields = _fields(observations.origin, row, column)
     labels = [_labels(part, field, kind) for part, field in zip(read_fields(path, kind, fields), fields)]
-    return Asked(fields, labels, *_places(observations, labels, fields))
+    places = _places(observations, labels, fields)
+    return Asked(fields, [_decoded(path, part, field) for part, field in zip(labels, fields)], *places)
 
 
 def write_entries(completion, wanted, path, *, level: float = 0.9, force: bool = False) -> None:
@@ -97,6 +98,19 @@ def _labels(column, field: str, kind: str):
     if kind != "csv":
         return labels
     return each_name(whole_if_all_are([labels], field)[0], lambda text: plain([text])[0])
+
+
+def _decoded(path: Path, labels, field: str):
+    """Labels without dictionaries, if these fit into memory."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if not pyarrow.types.is_dictionary(labels.type):
+        return labels
+    size = sum(pc.sum(pc.binary_length(c.dictionary).take(c.indices)).as_py() or 0 for c in labels.chunks)
+    what = f", column {shown(field)},"
+    refuse_beyond_memory(path, size, what, times=TIMES_TEXT, remedy="ask for fewer entries at a time")
+    return labels.cast(pyarrow.large_string())
 
 
 def _places(o, labels, fields) -> tuple[np.ndarray, np.ndarray]:

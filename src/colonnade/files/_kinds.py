@@ -42,6 +42,9 @@ _OTHERS = {
     b"\xfe\xff": "it is text in UTF-16: save it as UTF-8",
 }
 _BLOCK_CELLS = 4_000_000  # how much is filled at a time
+TIMES_ARRAY, TIMES_TABLE = 4.0, 8.0  # How often 8 bytes a cell are in memory at the peak of `complete`, measured.
+TIMES_TEXT = 3.0  # How often names are in memory while they are read, measured.
+_AS_TRIPLES = "complete it by blocks, from a file of triples"
 _KNOWN = "npy, npz, csv, tsv, Parquet and Zarr"
 
 
@@ -68,7 +71,9 @@ class FileForm:
     corner : str or None
         What stands above the row names of a text table; None if nothing, not even a delimiter.
     index : pyarrow Table or None
-        The columns of a Parquet file that are row names.
+        The columns of a Parquet file that are row names, with dictionaries in place of text.
+    index_types : sequence of Arrow types
+        What they are in the file.
     metadata : dict or None
         Of a Parquet file.
     transposed : bool
@@ -85,6 +90,7 @@ class FileForm:
     header: bool = True
     corner: str | None = ""
     index: object = None
+    index_types: tuple = ()
     metadata: dict | None = None
     transposed: bool = False
 
@@ -188,13 +194,30 @@ def memory_size() -> float:
     return min(sizes)
 
 
-def refuse_beyond_memory(path, needed: float, what: str = "") -> None:
-    """Refuse what would not fit, before anything is allocated."""
-    if needed > memory_size():
-        raise MemoryError(
-            f"{printable(path)}{what} declares {in_bytes(needed)}, and this machine has {in_bytes(memory_size())} of"
-            " memory"
-        )
+def refuse_beyond_memory(
+    path, declared: float, what: str = "", *, times: float = 1.0, limit: float | None = None, remedy: str = _AS_TRIPLES
+) -> None:
+    """Refuse what would not fit, before anything is allocated.
+
+    Parameters
+    ----------
+    path, what
+        The file and the part of it that is meant.
+    declared : float
+        Bytes that it unpacks to.
+    times : float
+        How often they are in memory at once.
+    limit : float, optional
+        Bytes that may be used. Default: the memory of this machine.
+    remedy : str
+    """
+    most, needed = memory_size() if limit is None else min(limit, memory_size()), times * declared
+    if needed > most:
+        needs = "" if times == 1 else f" and needs about {in_bytes(needed)}"
+        machine = f"this machine has {in_bytes(most)} of memory"
+        there = machine if limit is None or most < limit else f"the memory limit leaves {in_bytes(limit)} for it"
+        more = "" if limit is None else "raise --memory-limit (memory_limit=...), or "
+        raise MemoryError(f"{printable(path)}{what} declares {in_bytes(declared)}{needs}, and {there}: {more}{remedy}")
 
 
 def blocks_of(completion, step: int | None = None):

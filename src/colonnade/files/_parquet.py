@@ -4,30 +4,116 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from .._arguments import printable
-from ..frames import matrix_of_frame
+from .._arguments import printable, shown
+from ..frames import is_numeric, matrix_of_frame, refuse_columns, texts_of
 from ..observations import Observations
-from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory
+from ._kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory
+
+TEXT_BYTES = 1 << 26  # of text that are decoded at a time, about
+_LARGE_GROUP = 1 << 26  # bytes of a row group from which it is read piece by piece
+_FEW_LINES = 64  # that are decoded at a time where the footer does not tell how long the text is
 
 
-def read_parquet(path: Path, row_names) -> Observations:
+def read_parquet(path: Path, row_names, limit: float | None = None) -> Observations:
     """A wide table of numbers, null is unseen; the index of pandas, or a first column of text, names the rows."""
     with opened(path) as file:
-        schema = file.schema_arrow
-        refuse_beyond_memory(path, file.metadata.num_rows * len(schema) * 8.0)
-        if not file.metadata.num_rows or not len(schema):
-            raise ValueError(f"{printable(path)} has {file.metadata.num_rows:,} rows and {len(schema):,} columns")
-        index = _index_columns(schema, row_names)
-        table = checked(path, file.read)
-    names = table.select(index)
-    values = table.select([k for k in range(len(schema)) if k not in index])
-    form = FileForm("parquet", index=names if index else None, metadata=schema.metadata)
-    rows = [", ".join(map(str, labels)) for labels in zip(*(c.to_pylist() for c in names.columns))] if index else None
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        if not n_rows or not len(schema):
+            raise ValueError(f"{printable(path)} has {n_rows:,} rows and {len(schema):,} columns")
+        index = _index_fields(path, schema, row_names)
+        fields = [field for field in schema if field.name not in index]
+        refuse_beyond_memory(path, n_rows * len(fields) * 8.0, times=TIMES_TABLE, limit=limit)
+        _refuse_other_columns(path, fields, limit)
+        names = table_with_text(path, index, limit) if index else None
+        rows = _row_names(path, names, limit) if index else None
+        wanted = list(dict.fromkeys(field.name for field in fields)) if index else None
+        with by_pieces(path) as pieces:
+            values = checked(path, pieces.read, columns=wanted, use_threads=n_rows > len(fields))
+    kept = {"index": names, "index_types": [schema.field(name).type for name in index]}
+    form = FileForm("parquet", metadata=schema.metadata, **kept)
     return Observations.from_dense(
         matrix_of_frame(values), row_names=rows, column_names=values.column_names, origin=form
     )
+
+
+def _refuse_other_columns(path: Path, fields, limit: float | None) -> None:
+    """Refuse columns without numbers before the table is read, for they may be of any size."""
+    wrong = [field for field in fields if not is_numeric(field.type)]
+    if wrong:
+        names = [field.name for field in fields]
+        text = next((one.name for one in wrong if is_text(one.type) and names.count(one.name) == 1), None)
+        column = None if text is None else table_with_text(path, [text], limit).column(0)
+        refuse_columns([(one.name, one.type, column if one.name == text else None) for one in wrong], len(fields))
+
+
+def _row_names(path: Path, names, limit: float | None) -> list[str]:
+    """The labels of every row in one text; equal ones are one object, so that long ones are held once."""
+    joined, held, size = {}, [], 0
+    for labels in zip(*(texts_of(column) for column in names.columns)):
+        if labels not in joined:
+            joined[labels] = ", ".join(map(str, labels))
+            size += len(joined[labels])
+            if size > TEXT_BYTES:
+                what = f", the names of rows in column {shown(names.column_names[0])},"
+                refuse_beyond_memory(path, size, what, times=TIMES_TEXT, limit=limit, remedy="shorten them")
+        held.append(joined[labels])
+    return held
+
+
+def is_text(kind) -> bool:
+    """Whether a column holds text, of any length."""
+    import pyarrow.types as kinds
+
+    return kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
+
+
+def table_with_text(path: Path, fields, limit: float | None = None):
+    """Columns of a file as an Arrow table, with dictionaries in place of text; bytes are counted as they come."""
+    import pyarrow
+
+    parts, size = [], 0
+    for batch in batches(path, fields):
+        parts.append(batch)
+        size += batch.nbytes
+        what = f", {'column' if len(fields) == 1 else 'columns'} {', '.join(map(shown, fields))},"
+        refuse_beyond_memory(path, size, what, times=TIMES_TEXT, limit=limit, remedy="shorten the names")
+    return pyarrow.Table.from_batches(parts).select(list(fields)) if parts else opened(path).read(columns=list(fields))
+
+
+def batches(path: Path, fields, most: int = 1 << 20) -> Iterator:
+    """Columns of a file as record batches, with dictionaries in place of text, so that a name is held once.
+
+    A small file may hold much text: a dictionary repeats it, and delta encodings share its beginnings. So as many lines
+    are read at a time as have not too much of it.
+    """
+    import pyarrow
+
+    file = opened(path)
+    metadata, schema = file.metadata, file.schema_arrow
+    text = [name for name in fields if is_text(schema.field(name).type)]
+    places = [j for j, name in enumerate(metadata.schema.names) if name in text]
+    chunks = [metadata.row_group(k).column(j) for k in range(metadata.num_row_groups) for j in places]
+    shared = {one.path_in_schema for one in chunks if any(word.startswith("DELTA") for word in one.encodings)}
+    longest = max((one.total_uncompressed_size / max(1, one.num_values) for one in chunks), default=1)
+    lines = _FEW_LINES if shared else int(min(max(TEXT_BYTES / max(1.0, longest), 1), most))
+    reader = by_pieces(path, [name for name in text if name not in shared]).iter_batches(lines, columns=list(fields))
+    while (batch := checked(path, next, reader, None)) is not None:
+        columns = [batch.column(name).dictionary_encode() if name in shared else batch.column(name) for name in fields]
+        yield pyarrow.record_batch(columns, names=list(fields))
+
+
+def by_pieces(path: Path, text=()):
+    """A Parquet file of which no more is in memory than a row group or, if that is large, some pages.
+
+    The columns `text` are read as dictionaries.
+    """
+    metadata = opened(path).metadata
+    largest = max((metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups)), default=0)
+    size = 1 << 22 if largest > _LARGE_GROUP else 0
+    return opened(path, read_dictionary=list(text), pre_buffer=False, buffer_size=size)
 
 
 def opened(path: Path, **options):
@@ -54,20 +140,22 @@ def checked(path: Path, read, *arguments, **options):
         raise ValueError(f"{printable(path)} is damaged: {one_line(error)}") from error
 
 
-def _index_columns(schema, row_names) -> list[int]:
-    """Which columns are names of rows; by position, because another column may be called the same."""
+def _index_fields(path: Path, schema, row_names) -> list[str]:
+    """The columns with names of rows; no other column may be called the same."""
     import pyarrow.types as kinds
 
     if row_names is False:
         return []
     stored = pandas_metadata(schema.metadata).get("index_columns", [])
-    found = [schema.names.index(name) for name in stored if isinstance(name, str) and name in schema.names]
-    if found:
-        return found
-    kind = schema[0].type
-    kind = kind.value_type if kinds.is_dictionary(kind) else kind
-    is_text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
-    return [0] if row_names is True or is_text else []
+    found = [name for name in stored if isinstance(name, str) and name in schema.names]
+    if not found:
+        kind = schema[0].type
+        kind = kind.value_type if kinds.is_dictionary(kind) else kind
+        found = [schema.names[0]] if row_names is True or is_text(kind) else []
+    twice = next((name for name in found if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{printable(path)} has several columns {shown(twice)}; give them different names")
+    return found
 
 
 def pandas_metadata(metadata) -> dict:

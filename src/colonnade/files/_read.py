@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arguments import as_choice, as_shape, printable
+from .._arguments import as_choice, as_real, as_shape, printable
 from .._numbers import reads_as_number
 from ..observations import Observations
 from ._arrays import read_npy, read_npz
@@ -37,6 +37,7 @@ def read(
     duplicates: str = "error",
     transpose: bool = False,
     missing=(),
+    memory_limit: float | None = None,
 ) -> Observations:
     """Observations from a file, with the names of its rows and columns.
 
@@ -64,6 +65,9 @@ def read(
         Whether rows of the file are columns of the matrix: things to fill lie in rows, some of them known in full.
     missing : str, number, or several of them
         What else stands for an entry that is not known, such as -999; in a text table also words, such as "?".
+    memory_limit : float, optional
+        Bytes that the data may need in memory until they are completed; files that would need more are refused before
+        they are read. Default: the memory of this machine.
 
     Returns
     -------
@@ -74,10 +78,11 @@ def read(
     as_choice("duplicates", duplicates, ("error", "mean", "last"))
     as_choice("transpose", transpose, (True, False))
     shape = None if shape is None else as_shape(shape)
+    limit = None if memory_limit is None else as_real("memory_limit", memory_limit, 0)
     fields = checked_fields(row, column, value)
     words, numbers = _marks(missing)
     try:
-        observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates, words)
+        observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates, words, limit)
     except UnicodeDecodeError as error:
         raise ValueError(f"{printable(path)} holds names that are not text in UTF-8: {error}") from error
     if numbers:
@@ -98,24 +103,24 @@ def _marks(missing) -> tuple[list[str], list[float]]:
     return [str(one) for one in given], [float(one) for one in given if reads_as_number(one)]
 
 
-def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates, missing) -> Observations:
+def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates, missing, limit) -> Observations:
     fields = fields_of_triples(paths, fields, delimiter)
     if fields is not None:
-        return read_triples(paths, fields, shape, duplicates, header, delimiter)
+        return read_triples(paths, fields, shape, duplicates, header, delimiter, limit)
     (path,) = paths
     kind = kind_of(path)
     if shape is not None:
         raise ValueError(f"a shape is for triples; {printable(path)} has its own")
     if kind == "npy":
-        return read_npy(path)
+        return read_npy(path, limit)
     if kind == "npz":
-        return read_npz(path, key)
+        return read_npz(path, key, limit)
     if kind == "zarr":
-        return read_zarr(path, key)
+        return read_zarr(path, key, limit)
     try:
         if kind == "csv":
-            return read_csv(path, header, row_names, delimiter, missing)
-        return read_parquet(path, row_names)
+            return read_csv(path, header, row_names, delimiter, missing, limit)
+        return read_parquet(path, row_names, limit)
     except (ValueError, TypeError) as error:
         if not any(words in str(error) for words in ("not numbers", "not a number", "not numeric")):
             raise

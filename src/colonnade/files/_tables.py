@@ -11,7 +11,7 @@ import numpy as np
 from ..frames import table_of
 from ._csv import guarded
 from ._kinds import FileForm, blocks_of, kind_of_name, needed_module
-from ._parquet import pandas_metadata
+from ._parquet import TEXT_BYTES, pandas_metadata
 
 
 def write_csv(M, row_names, column_names, form: FileForm, path: Path) -> None:
@@ -50,14 +50,29 @@ def write_parquet(M, row_names, column_names, form: FileForm, path: Path) -> Non
     names = [str(j) for j in range(M.shape[1])] if column_names is None else list(column_names)
     table = table_of(M, names)
     if form.index is not None:
-        for k, field in enumerate(form.index.schema):
-            table = table.add_column(k, field, form.index.column(k))
+        for k in reversed(range(form.index.num_columns)):
+            table = table.add_column(0, form.index.field(k), form.index.column(k))
     elif row_names is not None:
         title = next(title for title in ("_" * k + "name" for k in count()) if title not in names)
         table = table.add_column(0, title, pyarrow.array(list(row_names)))
     table = table.replace_schema_metadata(_pandas_note(form.metadata, names, M.dtype))
-    with open(path, "wb") as file:
-        parquet.write_table(table, file, write_page_checksum=True)
+    schema = table.schema
+    for k, kind in enumerate(form.index_types):
+        schema = schema.set(k, schema.field(k).with_type(kind))
+    lines = _lines_at_a_time(0 if row_names is None else mean_length(row_names))
+    with open(path, "wb") as file, parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer:
+        for lo in range(0, table.num_rows, lines):
+            writer.write_table(table.slice(lo, lines).cast(schema))
+
+
+def mean_length(names) -> float:
+    """Characters of a name on average."""
+    return sum(map(len, names)) / max(1, len(names))
+
+
+def _lines_at_a_time(length: float) -> int:
+    """How many lines with so many characters of text are written at a time."""
+    return int(min(max(TEXT_BYTES / max(1.0, length), 1), 1 << 20))
 
 
 def _pandas_note(metadata, names, dtype) -> dict | None:
@@ -93,8 +108,12 @@ def write_triples(completion, form: FileForm, path: Path) -> None:
         else:
             writer = parquet.ParquetWriter(file, schema, write_page_checksum=True)
         with writer:
+            lines = _lines_at_a_time(sum(mean_length(one) for one in names if one is not None))
             for lo, block in blocks_of(completion):
-                writer.write_table(_triples_of(block, lo, labels, form.transposed, schema))
+                columns, rows = np.nonzero(~np.isnan(block.T))
+                for begin in range(0, rows.size, lines):
+                    at = rows[begin : begin + lines], columns[begin : begin + lines]
+                    writer.write_table(_triples_of(block[at], at[0], at[1] + lo, labels, form.transposed, schema))
 
 
 def _labels(names, size: int, kind):
@@ -111,13 +130,11 @@ def _guarded(labels):
     return pyarrow.array([guarded(label) for label in labels.to_pylist()])
 
 
-def _triples_of(block, first: int, labels, transposed: bool, schema):
-    """An Arrow table of the known entries of some filled columns."""
+def _triples_of(values, rows, columns, labels, transposed: bool, schema):
+    """An Arrow table of some filled entries."""
     import pyarrow
 
-    columns, rows = np.nonzero(~np.isnan(block.T))
-    values = block[rows, columns]
-    places = (columns + first, rows) if transposed else (rows, columns + first)
+    places = (columns, rows) if transposed else (rows, columns)
     return pyarrow.Table.from_arrays([*(label.take(at) for label, at in zip(labels, places)), values], schema=schema)
 
 

@@ -8,16 +8,19 @@ import numpy as np
 
 from .._arguments import printable, shown
 from .._numbers import first_rounded, rounded_words
-from ..frames import whole_numbers
+from ..frames import texts_of, whole_numbers
 from ..observations import Observations
 from ._csv import MISSING, beginning, plain, read_columns
-from ._kinds import FileForm, kind_of, needed_module, refuse_beyond_memory
-from ._parquet import checked, opened
+from ._kinds import TIMES_TEXT, FileForm, kind_of, needed_module, refuse_beyond_memory
+from ._parquet import is_text, opened, table_with_text
 
+BYTES_IN_MEMORY = 100  # that an entry needs while triples are read and put in order in memory
 DEFAULT_FIELDS = "row", "column", "value"
 
 
-def read_triples(paths: list[Path], fields, shape, duplicates: str, header, delimiter: str | None) -> Observations:
+def read_triples(
+    paths: list[Path], fields, shape, duplicates: str, header, delimiter: str | None, limit: float | None = None
+) -> Observations:
     """Entries from files with three columns of these names.
 
     Rows and columns are the different labels that occur, in increasing order: names by code point, whole numbers by
@@ -27,12 +30,12 @@ def read_triples(paths: list[Path], fields, shape, duplicates: str, header, deli
     if not kinds <= {"csv", "parquet"} or len(kinds) > 1:
         raise ValueError(f"triples are read from csv or from Parquet files; got {', '.join(sorted(kinds))}")
     (kind,) = kinds
-    parts = [read_fields(path, kind, fields, header, delimiter) for path in paths]
+    parts = [read_fields(path, kind, fields, header, delimiter, limit) for path in paths]
     rows, row_names, whole_rows = _codes([part[0] for part in parts], fields[0], kind, shape and shape[0])
     columns, column_names, whole_columns = _codes([part[1] for part in parts], fields[1], kind, shape and shape[1])
     for part in parts:
         refuse_rounded_values(*part)
-    values = _values([part[2] for part in parts], fields[2])
+    values = _values([part[2] for part in parts])
     mark = beginning(paths[0], delimiter).delimiter if kind == "csv" else ","
     return Observations.from_triplets(
         rows,
@@ -46,22 +49,41 @@ def read_triples(paths: list[Path], fields, shape, duplicates: str, header, deli
     )
 
 
-def read_fields(path: Path, kind: str, fields, header="auto", delimiter: str | None = None) -> list:
+def read_fields(
+    path: Path, kind: str, fields, header="auto", delimiter: str | None = None, limit: float | None = None
+) -> list:
     """Columns of a file as chunked Arrow arrays, in the order of `fields`; of a text table labels are text.
 
-    All but the third are labels.
+    All but the third are labels. The text of a Parquet file comes as dictionaries.
     """
     if kind == "csv":
-        return _fields_of_csv(path, fields, header, delimiter)
+        return _fields_of_csv(path, fields, header, delimiter, limit)
     with opened(path) as file:
         refuse_unknown(path, fields, file.schema_arrow.names)
-        refuse_beyond_memory(path, 8.0 * len(fields) * file.metadata.num_rows)
-        table = checked(path, file.read, columns=list(fields))
+        refuse_other_types(file.schema_arrow, fields)
+        n_lines = file.metadata.num_rows
+    refuse_beyond_memory(path, 8.0 * len(fields) * n_lines, times=BYTES_IN_MEMORY / 24, limit=limit)
+    table = table_with_text(path, fields, limit)
     return [table.column(name) for name in fields]
 
 
-def _fields_of_csv(path: Path, fields, header, delimiter: str | None) -> list:
-    refuse_beyond_memory(path, path.stat().st_size)
+def refuse_other_types(schema, fields) -> None:
+    """Refuse labels and values of a kind that none may have, before they are read."""
+    import pyarrow.types as kinds
+
+    types = [schema.field(name).type for name in fields]
+    types = [kind.value_type if kinds.is_dictionary(kind) else kind for kind in types]
+    for kind, name in zip(types[:2], fields):
+        usual = is_text(kind) or kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_null(kind)
+        if not (usual or kinds.is_temporal(kind) or kinds.is_decimal(kind)):
+            raise TypeError(f"the column {shown(name)} must hold names or whole numbers; it holds {kind}")
+    for kind, name in zip(types[2:], fields[2:]):
+        if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind) or kinds.is_null(kind)):
+            raise TypeError(f"the column {shown(name)} must hold numbers; it holds {kind}")
+
+
+def _fields_of_csv(path: Path, fields, header, delimiter: str | None, limit: float | None) -> list:
+    refuse_beyond_memory(path, path.stat().st_size, times=TIMES_TEXT, limit=limit)
     begun, header, only = places_in_csv(path, fields, header, delimiter)
     table = read_columns(path, begun, header, [name for name in only if name not in only[2:]], only)
     return [table.column(name) for name in only]
@@ -105,13 +127,9 @@ def refuse_rounded_values(rows, columns, values) -> None:
         raise ValueError(rounded_words(where, whole[at]))
 
 
-def _values(parts: list, field: str) -> np.ndarray:
+def _values(parts: list) -> np.ndarray:
     import pyarrow.types as kinds
 
-    for part in parts:
-        kind = part.type
-        if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind) or kinds.is_null(kind)):
-            raise TypeError(f"the column {shown(field)} must hold numbers; it holds {kind}")
     dtype = "float32" if all(kinds.is_float32(part.type) for part in parts) else "float64"
     return np.concatenate([part.cast(dtype, safe=False).to_numpy() for part in parts])
 
@@ -123,7 +141,7 @@ def _codes(parts: list, field: str, kind: str, length: int | None) -> tuple:
     if kind == "csv":
         labels = whole_if_all_are(labels, field)
     if len({part.type for part in labels}) > 1:  # numbers in one file and names in another
-        labels = [part.cast(pyarrow.string()) for part in labels]
+        labels = [part.cast(pyarrow.large_string()).dictionary_encode() for part in labels]
     joined = pyarrow.chunked_array([chunk for part in labels for chunk in part.chunks], labels[0].type)
     if len(joined) == 0:
         raise ValueError(f"the column {shown(field)} has no entry")
@@ -137,14 +155,20 @@ def _codes(parts: list, field: str, kind: str, length: int | None) -> tuple:
 
 
 def as_labels(column, field: str, kind: str):
-    """Labels as chunked int64 or text; missing, negative and broken ones are refused with their count."""
+    """Labels as chunked int64 or text; missing, negative and broken ones are refused with their count.
+
+    Text in dictionaries stays in them.
+    """
     import pyarrow
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 
-    if kinds.is_dictionary(column.type):
+    in_dictionary = kinds.is_dictionary(column.type) and is_text(column.type.value_type)
+    if kinds.is_dictionary(column.type) and not in_dictionary:
         column = column.cast(column.type.value_type)
     missing = column.null_count
+    if in_dictionary and any(chunk.dictionary.null_count for chunk in column.chunks):
+        missing = sum(label is None for label in texts_of(column))
     if kind == "csv":
         missing += pc.sum(pc.is_in(column, pyarrow.array(MISSING))).as_py() or 0
     if kinds.is_floating(column.type):
@@ -161,7 +185,9 @@ def as_labels(column, field: str, kind: str):
         column = column.cast(pyarrow.int64())
         _refuse_some(pc.less(column, 0), column, field, "negative")
         return column
-    if kinds.is_string(column.type) or kinds.is_large_string(column.type) or kinds.is_string_view(column.type):
+    if in_dictionary:
+        return column.cast(pyarrow.dictionary(pyarrow.int32(), column.type.value_type))
+    if is_text(column.type):
         return column.cast(pyarrow.large_string())
     if kinds.is_temporal(column.type) or kinds.is_decimal(column.type):
         return column.cast(pyarrow.string()).cast(pyarrow.large_string())
@@ -208,14 +234,27 @@ def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list]:
 
 
 def _codes_of_names(labels, kind: str) -> tuple[np.ndarray, list]:
-    coded = labels.dictionary_encode().unify_dictionaries()
-    names = coded.chunk(0).dictionary.to_pylist()
+    numbers: dict[str, int] = {}
+    codes = np.concatenate([numbered_names(chunk, numbers) for chunk in labels.chunks])
+    names, position = in_order(list(numbers), kind)
+    return position[codes], names
+
+
+def numbered_names(labels, numbers: dict[str, int]) -> np.ndarray:
+    """The number of every label, shape (k,); names that `numbers` does not have yet are added to it."""
+    coded = labels if hasattr(labels, "dictionary") else labels.dictionary_encode()
+    used, codes = np.unique(coded.indices.to_numpy(), return_inverse=True)  # a dictionary may have others
+    names = coded.dictionary.take(used).to_pylist()
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)[codes]
+
+
+def in_order(names: list[str], kind: str) -> tuple[list[str], np.ndarray]:
+    """Names by code point, without the marks that guard them in csv, and the position of each of `names`."""
     names = plain(names) if kind == "csv" else names
     order = sorted(range(len(names)), key=names.__getitem__)
     position = np.empty(len(names), np.int64)
     position[order] = np.arange(len(names))
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks])
-    return position[codes], [names[k] for k in order]
+    return [names[k] for k in order], position
 
 
 def _unless_counting(labels) -> list[str] | None:

@@ -8,18 +8,26 @@ import numpy as np
 
 from .._arguments import printable
 from ..observations import Observations
-from ._kinds import FileForm, needed_module, one_line, refuse_beyond_memory, safe_key
+from ._kinds import TIMES_ARRAY, FileForm, needed_module, one_line, refuse_beyond_memory, safe_key
 
 
-def read_zarr(path: Path, key: str | None) -> Observations:
+def read_zarr(path: Path, key: str | None, limit: float | None = None) -> Observations:
     """An array, or one of a group; its attributes may hold the names of rows and columns."""
     array, key, names = opened_zarr(path, key)
-    refuse_beyond_memory(path, float(np.prod([float(k) for k in array.shape])) * array.dtype.itemsize)
+    refuse_beyond_memory(path, _size(array.shape, array.dtype), times=TIMES_ARRAY, limit=limit)
+    shard = getattr(array, "shards", None) or array.chunks  # A chunk is unpacked whole, though it may exceed the array.
+    remedy = "write it in smaller chunks"
+    refuse_beyond_memory(path, _size(shard, array.dtype), ", a chunk,", limit=limit, remedy=remedy)
     try:
         values = array[...]
     except (ValueError, RuntimeError, OSError, TypeError) as error:
         raise ValueError(f"{printable(path)} is damaged: {one_line(error)}") from error
     return Observations.from_dense(values, **names, origin=FileForm("zarr", key=key))
+
+
+def _size(shape, dtype) -> float:
+    """Bytes of an array."""
+    return float(np.prod([float(k) for k in shape])) * dtype.itemsize
 
 
 def opened_zarr(path: Path, key: str | None) -> tuple:
