@@ -23,20 +23,29 @@ def read_parquet(path: Path, row_names, limit: float | None = None) -> Observati
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
         if not n_rows or not len(schema):
             raise ValueError(f"{printable(path)} has {n_rows:,} rows and {len(schema):,} columns")
-        index = _index_fields(path, schema, row_names)
-        fields = [field for field in schema if field.name not in index]
+        index = _index_columns(schema, row_names)
+        fields = [field for k, field in enumerate(schema) if k not in index]
         refuse_beyond_memory(path, n_rows * len(fields) * 8.0, times=TIMES_TABLE, limit=limit)
         _refuse_other_columns(path, fields, limit)
-        names = table_with_text(path, index, limit) if index else None
+        names, values = _names_and_values(path, schema, index, limit)
         rows = _row_names(path, names, limit) if index else None
-        wanted = list(dict.fromkeys(field.name for field in fields)) if index else None
-        with by_pieces(path) as pieces:
-            values = checked(path, pieces.read, columns=wanted, use_threads=n_rows > len(fields))
-    kept = {"index": names, "index_types": [schema.field(name).type for name in index]}
+    kept = {"index": names, "index_types": [schema.field(k).type for k in index]}
     form = FileForm("parquet", metadata=schema.metadata, **kept)
     return Observations.from_dense(
         matrix_of_frame(values), row_names=rows, column_names=values.column_names, origin=form
     )
+
+
+def _names_and_values(path: Path, schema, index: list[int], limit: float | None) -> tuple:
+    """The columns at `index`, None if there are none, and the others; Arrow tables, the first with dictionaries."""
+    titles = [schema.names[k] for k in index]
+    others = [k for k in range(len(schema)) if k not in index]
+    alike = any(schema.names[k] in titles for k in others)  # Arrow chooses columns by name: then both are read at once
+    names = table_with_text(path, titles, limit) if index and not alike else None
+    wanted = list(dict.fromkeys(schema.names[k] for k in others)) if names is not None else None
+    with by_pieces(path, titles if alike else ()) as pieces:
+        read = checked(path, pieces.read, columns=wanted, use_threads=pieces.metadata.num_rows > len(others))
+    return (read.select(index), read.select(others)) if alike else (names, read)
 
 
 def _refuse_other_columns(path: Path, fields, limit: float | None) -> None:
@@ -140,22 +149,19 @@ def checked(path: Path, read, *arguments, **options):
         raise ValueError(f"{printable(path)} is damaged: {one_line(error)}") from error
 
 
-def _index_fields(path: Path, schema, row_names) -> list[str]:
-    """The columns with names of rows; no other column may be called the same."""
+def _index_columns(schema, row_names) -> list[int]:
+    """Which columns are names of rows; by position, because another column may be called the same."""
     import pyarrow.types as kinds
 
     if row_names is False:
         return []
     stored = pandas_metadata(schema.metadata).get("index_columns", [])
-    found = [name for name in stored if isinstance(name, str) and name in schema.names]
-    if not found:
-        kind = schema[0].type
-        kind = kind.value_type if kinds.is_dictionary(kind) else kind
-        found = [schema.names[0]] if row_names is True or is_text(kind) else []
-    twice = next((name for name in found if schema.names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{printable(path)} has several columns {shown(twice)}; give them different names")
-    return found
+    found = [schema.names.index(name) for name in stored if isinstance(name, str) and name in schema.names]
+    if found:
+        return found
+    kind = schema[0].type
+    kind = kind.value_type if kinds.is_dictionary(kind) else kind
+    return [0] if row_names is True or is_text(kind) else []
 
 
 def pandas_metadata(metadata) -> dict:
