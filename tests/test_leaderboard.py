@@ -73,7 +73,7 @@ def test_exact_data_give_exact_scores(rng):
 @pytest.mark.parametrize("m", [120, 600])
 def test_chosen_rows_are_recognised(rng, m):
     o = co.Observations.from_dense(answers(rng, m)[:, 5:])
-    best = {40: leaderboard._chosen_rows(o, 40)}
+    best = leaderboard._choices(o, [40])
     assert leaderboard._is_chosen(leaderboard.select_questions(o, 40), best, m)
     assert not leaderboard._is_chosen(np.sort(rng.choice(m, 40, replace=False)), best, m)
 

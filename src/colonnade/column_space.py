@@ -10,7 +10,7 @@ from scipy import linalg
 
 from ._arguments import as_choice, as_count, refuse_mask
 from ._threads import in_threads, one_blas_thread, product
-from .observations import Observations
+from .observations import Observations, pieces_at
 
 _TALL = 20_000  # rows from which A is factored by blocks of rows
 _BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
@@ -168,7 +168,7 @@ class _FullColumns:
         if isinstance(data, Observations):
             starts = data.indptr[data.full_columns]
             self.shape = data.shape[0], starts.size
-            self._read = lambda lo, hi: np.stack([data.values[at + lo : at + hi] for at in starts]).T
+            self._read = lambda lo, hi: pieces_at(data.values, starts + lo, hi - lo).T
             dtype, scales = data.values.dtype, data.full_scales
         elif hasattr(data, "read_rows"):
             self.shape, self._read, dtype, scales = data.shape, data.read_rows, data.dtype, None
@@ -262,21 +262,33 @@ def _directions_of(R, A: _FullColumns, rank):
         return np.zeros((R.shape[0], 0)), np.zeros(0), 0.0
     scaled = R * A.norms
     if A.is_uneven:
-        span, values, _ = _svd(R)
+        span, values = _left_svd(R)
         there = A.rank_of(values)
         if rank is None or there <= rank:
             # All of it is wanted: the span comes from the equal norms, its order from A.
             span = span[:, :there]
             inside = span.T @ scaled
-            turn, values, _ = _svd(inside)
+            turn, values = _left_svd(inside)
             return span @ turn, values[:there], _energy(scaled - span @ inside)
-    W, values, _ = _svd(scaled)
+    W, values = _left_svd(scaled)
     r = A.rank_of(values) if rank is None else min(rank, A.rank_of(values))
     return W[:, :r], values[:r], _energy(values[r:])
 
 
 def _energy(values) -> float:
     return float(np.sum(values**2))
+
+
+def _left_svd(matrix):
+    """Left singular vectors and singular values; of a wide matrix L Q those of L, which blocks of columns lead to."""
+    m, d = matrix.shape
+    step = max(4 * m, _BLOCK_CELLS // m)
+    if d > 2 * step:
+        with one_blas_thread():
+            blocks = range(0, d, step)
+            parts = in_threads(lambda lo: np.linalg.qr(matrix[:, lo : lo + step].T, mode="r"), blocks)
+            matrix = np.linalg.qr(np.concatenate(parts), mode="r").T
+    return _svd(matrix)[:2]
 
 
 def _svd(matrix):

@@ -355,10 +355,8 @@ class Completion:
         in_threads(predict, [slice(lo, lo + step) for lo in range(0, which.size, step)])
         self._keep_in_bounds(target)
         target[:, ~_filled(self.status[which])] = np.nan
-        indptr = self.observations.indptr
-        for k, j in enumerate(which):
-            at = slice(indptr[j], indptr[j + 1])
-            target[self.observations.rows[at], k] = self.observations.values[at]
+        known = self.observations.take(which)
+        target[known.rows, known.entry_columns] = known.values
 
     def _entries(self, rows, columns) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -64,7 +64,7 @@ def select_questions(data, n_questions: int, *, random_state=None) -> np.ndarray
     """
     observations = as_observations(data)
     k = as_count("n_questions", n_questions, 1, observations.shape[0], ", the questions that there are")
-    return np.sort(_chosen_rows(observations, k, random_state))
+    return np.sort(_chosen_rows(observations, _prior(observations), k, random_state))
 
 
 @one_blas_thread()
@@ -137,15 +137,20 @@ def _prior(observations: Observations) -> ColumnSpace:
     )
 
 
-def _chosen_rows(observations: Observations, k: int, random_state=None) -> np.ndarray:
+def _chosen_rows(observations: Observations, prior: ColumnSpace, k: int, random_state=None) -> np.ndarray:
     """k rows in the order of choosing."""
     m, d = observations.shape[0], observations.full_columns.size
     rng = as_generator(0 if random_state is None else random_state)
     n_pool = min(m, max(_POOL * d, 2 * k))
     pool = np.arange(m) if n_pool == m else np.sort(rng.choice(m, n_pool, replace=False))
-    prior = _prior(observations)
     F = prior.basis.astype(np.float64) * np.sqrt(prior.variances)
     return pool[_rows_for_the_sum(F[pool], F.sum(axis=0), prior.noise_std**2, k)]
+
+
+def _choices(observations: Observations, sizes) -> dict[int, np.ndarray]:
+    """The rows that would be chosen, for every number of them."""
+    prior = _prior(observations)
+    return {k: _chosen_rows(observations, prior, k) for k in sizes}
 
 
 def _rows_for_the_sum(F, g, t: float, k: int) -> np.ndarray:
@@ -186,7 +191,7 @@ def _lesson_of_known(o: Observations, level: float, chosen, rng) -> tuple[tuple[
     A = o.full_matrix().astype(np.float64)
     truth, patterns = A.mean(axis=0), [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in partial]
     sizes = {rows.size for rows in patterns if rows.size}
-    best_rows = {k: _chosen_rows(o, k) for k in sizes} if chosen == "auto" else {}
+    best_rows = _choices(o, sizes) if chosen == "auto" else {}
     was_chosen = [
         _is_chosen(rows, best_rows, o.shape[0]) if chosen == "auto" else chosen and rows.size > 0 for rows in patterns
     ]
@@ -195,7 +200,7 @@ def _lesson_of_known(o: Observations, level: float, chosen, rng) -> tuple[tuple[
     asked = rng.permutation(np.resize(np.arange(partial.size), d))
     for fold in np.array_split(rng.permutation(d), _FOLDS):
         others = Observations.from_dense(np.delete(A, fold, axis=1))
-        anew = {k: _chosen_rows(others, k) for k in sizes} if any(was_chosen) else {}
+        anew = _choices(others, sizes) if any(was_chosen) else {}
         rows = {j: anew[patterns[k].size] if was_chosen[k] else patterns[k] for j, k in zip(fold, asked[fold])}
         known = Observations.from_dense(_with_gaps(A, rows))
         prior = _prior(known)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ._arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
 from ._numbers import before_rounding, first_rounded, numbers_of, rounded_words
@@ -303,11 +304,7 @@ class Observations:
 
     def full_matrix(self) -> np.ndarray:
         """The full columns as they were observed, shape (m, d), Fortran order."""
-        m = self.shape[0]
-        result = np.empty((m, self.full_columns.size), self.values.dtype, order="F")
-        for k, j in enumerate(self.full_columns):
-            result[:, k] = self.values[self.indptr[j] : self.indptr[j] + m]
-        return result
+        return pieces_at(self.values, self.indptr[self.full_columns], self.shape[0]).T
 
     def locate(self, rows, columns) -> np.ndarray:
         """Where the entries (rows[k], columns[k]) stand in `values`; -1 for those not observed."""
@@ -441,6 +438,13 @@ def _check_arrays(o: Observations) -> None:
     full = as_indices("full_columns", o.full_columns, n)
     if not (o.n_observed[full] == m).all():
         raise ValueError("full_columns must be observed in every row")
+
+
+def pieces_at(values: np.ndarray, starts, length: int) -> np.ndarray:
+    """The `length` values from every start on, shape (k, length)."""
+    if len(starts) == 0:
+        return np.zeros((0, length), values.dtype)
+    return sliding_window_view(values, length)[starts]
 
 
 def pointers_of(counts) -> np.ndarray:
