@@ -386,3 +386,9 @@ def test_ctrl_c_keeps_what_has_finished(table, tmp_path):
     assert [line.split()[0] for line in lines[2:4]] == ["complete", "row_means"]
     assert lines[4:6] == ["als: interrupted", "svt: interrupted"]
     assert lines[6].startswith("Interrupted") and lines[7].startswith("Advice: ")
+
+
+def test_progress_is_told_after_every_method():
+    known, seen = problem(np.random.default_rng(0))[1], []
+    co.compare(known, {"a": co.complete, "b": co.complete}, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 2), (2, 2)]
