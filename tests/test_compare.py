@@ -328,6 +328,7 @@ def table(tmp_path):
     return known
 
 
+@pytest.mark.slow
 def test_the_command_gives_what_the_function_gives(table, tmp_path):
     picture = tmp_path / "errors.png"
     done = command("t.csv", "--methods", "complete, row_means", "--json", "--plot", picture, cwd=tmp_path)

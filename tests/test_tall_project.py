@@ -90,6 +90,7 @@ def coverage(m, n, n_full, s, r, again, n_draws=40):
     return np.mean(shares, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("sizes", [(100, 80, 30, 30, 2), (60, 80, 15, 40, 2)])
 def test_error_bars_cover(sizes, again):
