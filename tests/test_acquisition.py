@@ -316,3 +316,15 @@ def test_forecast_is_what_comes_true(rng):
 def test_bad_arguments(arguments, kind, words):
     with pytest.raises(kind, match=words):
         co.acquire(np.ones((40, 30)), **arguments)
+
+
+@pytest.mark.parametrize("budget", [0, 1, 2, 3, 7, 20, 41])
+@pytest.mark.parametrize("weights", [[1, 1, 1, 0.9], [1, 2, 3, 4], [0.3, 1, 1, 7]])
+def test_entries_go_to_columns_in_proportion_to_their_weights(weights, budget):
+    """Column k gets its j-th entry when the level reaches j / weight: so many of the smallest levels are spent."""
+    from colonnade.acquisition._spending import _level
+
+    m = 12
+    levels = sorted((j / w, k) for k, w in enumerate(weights) for j in range(1, m + 1))[:budget]
+    expected = [sum(at == k for _, at in levels) for k in range(4)]
+    assert _level(np.zeros(4, np.int64), np.array(weights, float), m, budget).tolist() == expected

@@ -29,6 +29,7 @@ def test_without_arguments_it_shows_its_help(tmp_path):
     assert done.returncode == 2 and done.stderr.startswith("Usage: ") and len(done.stderr.splitlines()) > 15
 
 
+@pytest.mark.slow
 def test_demo_writes_a_picture_and_three_lines(tmp_path):
     from matplotlib.image import imread
 

@@ -210,6 +210,7 @@ def test_what_stands_for_nothing_is_filled(run):
     assert np.abs(np.load("f.npy") - M).max() < 1e-10 and (np.load("m.npy") == marked).all()
 
 
+@pytest.mark.slow
 def test_the_process_itself(folder):
     """One run that ends well, one that does not, and the two signals; standard output stays clean."""
     _, known = table()

@@ -339,6 +339,7 @@ def table(tmp_path):
     return known
 
 
+@pytest.mark.slow
 def test_the_command_gives_what_the_function_gives(table, tmp_path):
     picture = tmp_path / "errors.png"
     done = command("t.csv", "--methods", "complete, row_means", "--json", "--plot", picture, cwd=tmp_path)
@@ -397,3 +398,9 @@ def test_ctrl_c_keeps_what_has_finished(table, tmp_path):
     assert [line.split()[0] for line in lines[2:4]] == ["complete", "row_means"]
     assert lines[4:6] == ["als: interrupted", "svt: interrupted"]
     assert lines[6].startswith("Interrupted") and lines[7].startswith("Advice: ")
+
+
+def test_progress_is_told_after_every_method():
+    known, seen = problem(np.random.default_rng(0))[1], []
+    co.compare(known, {"a": co.complete, "b": co.complete}, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 2), (2, 2)]

@@ -647,3 +647,12 @@ def test_columns_are_cut_by_entries_and_by_number(monkeypatch):
     rows = np.concatenate([np.arange(count) for count in counts])
     o = co.Observations((20, 16), indptr, rows, np.ones(rows.size), None, np.array([0, 1]))
     assert cluster_runs._parts(o) == [0, 1, 2, 4, 8, 12, 15, 16]
+
+
+def test_of_several_infinite_entries_the_first_is_named():
+    from colonnade.cluster_tasks import observations_of
+
+    chunk = np.ones((6, 3))
+    chunk[3, 1], chunk[5, 0] = -np.inf, np.inf
+    with pytest.raises(ValueError, match=r"row 3, column 21 is -inf \(2 infinite in its block"):
+        observations_of(chunk, 20)

@@ -13,6 +13,7 @@ def run(name, *arguments):
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](*arguments)
 
 
+@pytest.mark.slow
 def test_chosen_questions_tell_more_than_random_ones():
     results = run("model_scores", 2)
     averaged, chosen = (

@@ -353,3 +353,12 @@ def test_a_slope_within_groups_ignores_their_levels():
     x, groups = np.array([0.0, 1, 2, 10, 12]), [0, 0, 0, 1, 1]
     y = 3 * x + np.where(np.array(groups) == 0, 100, -50)
     assert _verdicts.within_group_slope(x, y, groups) == pytest.approx(3, rel=1e-12)
+
+
+def test_a_table_without_a_unit_can_be_resumed(tmp_path):
+    results = Results(tmp_path / "out", "figure1", {"trials": 2}, ("n", "error"))
+    results.start(resume=False)
+    assert (tmp_path / "out" / "figure1.csv").read_text().splitlines() == ["unit,n,error"]
+    again = Results(tmp_path / "out", "figure1", {"trials": 2}, ("n", "error"))
+    again.start(resume=True)
+    assert again.done == set() and again.table() == []

@@ -594,3 +594,16 @@ def test_other_kinds_are_told_from_ours(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=f"{name} is of a kind that is not read; save it as csv or Parquet"):
         co.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(("share", "fits"), [(0.9, False), (1.5, True)])
+def test_triples_of_numbers_need_eight_bytes_each(tmp_path, monkeypatch, share, fits):
+    n = 5_000
+    table = pa.table({"row": np.arange(n) % 50, "column": np.arange(n) // 50, "value": np.ones(n)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    monkeypatch.setattr("colonnade.files._kinds.memory_size", lambda: share * 3 * 8 * n)
+    if fits:
+        assert co.read(tmp_path / "t.parquet").values.size == n
+    else:
+        with pytest.raises(MemoryError, match=r"t\.parquet declares"):
+            co.read(tmp_path / "t.parquet")

@@ -45,6 +45,7 @@ def test_pieces_of_many_entries():
     assert len(_pieces_of(np.arange(1001, dtype=np.int32) * 30_000, 100)) == 8
 
 
+@pytest.mark.slow
 @every
 def test_threads_do_not_change_the_bytes(rng, method, monkeypatch):
     """Large enough that products are split."""

@@ -11,6 +11,7 @@ def test_gains_that_are_no_chance(scale):
     """0, 2 and 4 have the mean 2 and the standard error 2 / sqrt(3): the mean is 1.732 standard errors."""
     gains = scale * np.array([0.0, 2.0, 4.0])
     assert is_no_chance(gains, 1.73) and not is_no_chance(gains, 1.74)
+    assert is_no_chance(gains[:2], 0.99) and not is_no_chance(gains[:2], 1.01)  # 0 and 2: the mean and its error are 1
     assert not is_no_chance(-gains, 0) and not is_no_chance(np.zeros(3), 0)
 
 

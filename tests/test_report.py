@@ -179,6 +179,7 @@ def test_large_results_have_small_reports():
     assert len(text) < 1_500_000 and "the first 500 are shown" in text and text.count('<th scope="row"') == 500
 
 
+@pytest.mark.slow
 def test_results_remember_how_they_were_made(tmp_path):
     _, o = noisy(np.random.default_rng(0))
     completion = co.complete(o, rank=np.int64(3), bounds=(-9, 9), random_state=np.random.default_rng(0))
@@ -189,6 +190,7 @@ def test_results_remember_how_they_were_made(tmp_path):
     assert report_html(back) == report_html(completion)
 
 
+@pytest.mark.slow
 def test_the_order_does_not_hang_on_the_unit():
     _, o = noisy(np.random.default_rng(0))
     tables = [

@@ -158,3 +158,13 @@ def test_bad_arguments(arguments, kind, words):
     column_space, k, *cost = arguments
     with pytest.raises(kind, match=words):
         co.select_rows(column_space, k, cost=cost[0] if cost else None)
+
+
+def test_one_exchange_is_an_exchange():
+    """A row of length 1 is exchanged for one of length 2 in the same direction; nothing is left to exchange then."""
+    from colonnade.row_selection import _exchange
+
+    U, price = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]]), np.ones(3)
+    chosen, others = np.array([0, 1]), np.array([2])
+    assert _exchange(U, np.zeros(2), price, chosen, others) and sorted(chosen) == [1, 2] and others == [0]
+    assert not _exchange(U, np.zeros(2), price, chosen, others) and sorted(chosen) == [1, 2]

@@ -4,7 +4,7 @@ import pytest
 from colonnade import Observations, Source, observe
 from colonnade.methods import tall_project, tall_project_errors
 
-from problems import hide
+from problems import hide, low_rank
 
 
 def factor_model(rng, m, n, r, noise=0.0):
@@ -90,6 +90,7 @@ def coverage(m, n, n_full, s, r, again, n_draws=40):
     return np.mean(shares, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("sizes", [(100, 80, 30, 30, 2), (60, 80, 15, 40, 2)])
 def test_error_bars_cover(sizes, again):
@@ -151,3 +152,13 @@ def test_edges(rng):
         tall_project(np.where(np.eye(3), 1.0, np.nan))
     with pytest.raises(ValueError, match="rank must be a whole number from 1 to 4"):
         tall_project(Observations.from_dense(known), rank=5)
+
+
+def test_singular_values_have_the_unit_of_the_data(rng):
+    L, R = low_rank(rng, 40, 20, 2)
+    known = L @ R + 0.01 * rng.standard_normal((40, 20))
+    known[10:, 12:] = np.nan
+    one, other = (tall_project(scale * known, rank=2) for scale in (1.0, 1e6))
+    np.testing.assert_allclose(other.space.singular_values, 1e6 * one.space.singular_values, rtol=1e-9)
+    fitted = one.to_dense()[:, :12]
+    np.testing.assert_allclose(np.sum(one.space.singular_values**2), np.sum(fitted**2), rtol=1e-2)

@@ -84,7 +84,7 @@ def _drop_unused(done: Pass, least: float) -> str:
     if not dropped:
         return "none"
     basis, triangle = np.linalg.qr((done.basis @ done.triangle)[:, used])
-    coefficients = np.empty((filled.size, triangle.shape[0]))
+    coefficients = np.empty((filled.size, basis.shape[1]))
     coefficients[filled] = shares[used].T @ triangle.T
     coefficients[done.full] = done.coefficients[done.full] @ (done.basis.T @ basis)
     done.basis, done.coefficients = basis, coefficients

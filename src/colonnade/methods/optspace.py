@@ -125,14 +125,14 @@ def _with_best_middle(e: Entries, point: _Point, share: float) -> tuple[_Point, 
     """The point with S that minimises the residual, by conjugate gradients, and |change of S|_F."""
     X, S, Y, residual = point
     step, change = np.zeros_like(S), np.zeros_like(S)
-    before, first = 1.0, None
+    before, first = np.inf, None
     for _ in range(_INNER[1]):
         G = X.T @ times(e.matrix(residual), Y)
         square = np.sum(G * G)
         first = square if first is None else first
         if square <= share**2 * first or square == 0:
             break
-        step = G + (square / before) * step if step.any() else G
+        step = G + (square / before) * step
         fitted = e.fitted(X @ step, Y)
         length = square / (fitted @ fitted)
         change, residual, before = change + length * step, residual - length * fitted, square
