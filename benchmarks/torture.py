@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -316,14 +316,18 @@ def torture_workers(place: Path, how_many: int, rng) -> None:
         while sum(done.values()) < how_many:
             name, k = list(runs)[k % 3], k + 1
             client.wait_for_workers(2, timeout=60)
-            hurt = _hurting(client, rng, done)
+            suspended = []
+            hurt = _hurting(client, rng, done, suspended)
             answer = _bytes(runs[name](progress=hurt, worker_timeout=15.0), place / "there")
+            for pid in suspended:  # one that nobody waited for at the end of a run
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             check(answer == answers[name], f"{name}: other bytes, or something is left", place)
     listed = ", ".join(f"{count} {how}" for how, count in sorted(done.items()))
     print(f"{sum(done.values())} workers hurt ({listed}) in {k} runs: equal bytes after each, nothing left behind.")
 
 
-def _hurting(client, rng, done: Counter):
+def _hurting(client, rng, done: Counter, suspended: list):
     """A progress function that kills or suspends workers at random moments."""
     stage = ("reading", "solving")[int(rng.integers(2))]
     moments = set(rng.integers(1, 30, 3).tolist())
@@ -337,10 +341,12 @@ def _hurting(client, rng, done: Counter):
             pids = [pid for pid in client.run(os.getpid, on_error="ignore").values() if isinstance(pid, int)]
             suspend = rng.random() < 0.25
             if pids:
-                os.kill(pids[int(rng.integers(len(pids)))], signal.SIGSTOP if suspend else signal.SIGKILL)
+                pid = pids[int(rng.integers(len(pids)))]
+                os.kill(pid, signal.SIGSTOP if suspend else signal.SIGKILL)
                 done["suspended" if suspend else "killed"] += 1
-            if suspend:
-                moments.clear()  # a suspended worker would not answer the next question for its number
+                if suspend:
+                    suspended.append(pid)
+                    moments.clear()  # a suspended worker would not answer the next question for its number
 
     return progress
 
