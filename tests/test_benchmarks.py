@@ -32,7 +32,7 @@ def test_names_may_be_parts_separated_by_commas(asked, found):
 
 @pytest.mark.parametrize("asked", ["exakt", "exact,noise", "exact,"])
 def test_a_part_that_is_in_no_name_is_refused(asked):
-    with pytest.raises(ArgumentTypeError, match="no problem has .* in its name; there are exact, noisy"):
+    with pytest.raises(ArgumentTypeError, match=r"no problem has .* in its name; there are exact, noisy"):
         chosen(asked, NAMES, "problem")
 
 
