@@ -244,6 +244,20 @@ def test_predictions_of_all_doors_lie_within_their_interval(rng, tmp_path, dtype
     assert (low[seen.ravel()] == high[seen.ravel()]).all()
 
 
+def test_cancelling_terms_leave_predictions_within_their_interval():
+    """Exact whole numbers, half of the rows 0: there predictions are differences of equal terms, and no width is left."""
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        M = (rng.integers(-2, 3, (23, 3)).astype(float)) @ rng.integers(-2, 3, (3, 13)).astype(float)
+        M[11:] = 0
+        completion = co.complete(np.where((rng.random(M.shape) < 0.5) | (np.arange(13) < 4), M, np.nan))
+        low, high = completion.interval(*np.indices(M.shape))
+        filled = completion.to_dense()
+        told = ~np.isnan(filled)
+        assert (low <= filled)[told].all() and (filled <= high)[told].all()
+        assert np.abs(high - low)[told].max() < 1e-12
+
+
 def test_observed_entries_bounds_and_gaps(rng):
     _, known, _ = noisy(rng, 0.3)
     known[:, -1] = np.nan
