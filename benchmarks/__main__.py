@@ -14,6 +14,7 @@ NAMES = {
     "select_rows": "which rows to measure: against random rows and python-sensors",
     "files": "triples in Parquet files to a completion on the disk, against DuckDB's sort of them",
     "acquire": "measuring under a budget: against Algorithm 1 with the best fixed numbers",
+    "random_tables": "random small tables through every public function: nothing but answers and refusals",
     "rivals": "all methods on the same problems: error and time, beside cmfrec and a dense SoftImpute",
 }
 

@@ -245,7 +245,7 @@ def test_predictions_of_all_doors_lie_within_their_interval(rng, tmp_path, dtype
 
 
 def test_cancelling_terms_leave_predictions_within_their_interval():
-    """Exact whole numbers, half of the rows 0: there predictions are differences of equal terms, and no width is left."""
+    """Exact whole numbers, half of the rows 0: there predictions are differences of equal terms, without a width."""
     rng = np.random.default_rng(1)
     for _ in range(10):
         M = (rng.integers(-2, 3, (23, 3)).astype(float)) @ rng.integers(-2, 3, (3, 13)).astype(float)
