@@ -16,6 +16,7 @@ NAMES = {
     "acquire": "measuring under a budget: against Algorithm 1 with the best fixed numbers",
     "mutants": "small faults put into the package at random: the share that the tests notice",
     "growth": "processor time of every public function as the number of columns grows",
+    "random_tables": "random small tables through every public function: nothing but answers and refusals",
     "rivals": "all methods on the same problems: error and time, beside cmfrec and a dense SoftImpute",
     "torture": "kill -9 of the command line and of workers at random moments: equal bytes, and nothing left behind",
 }

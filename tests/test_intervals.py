@@ -222,6 +222,46 @@ def test_exact_data_have_no_width(rng):
     assert np.max(high - low) < 1e-9 and np.max(np.abs(low - (L @ R)[i, j])) < 1e-9
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 0.1])
+@pytest.mark.parametrize("bounds", [None, (-0.05, 0.05)])
+def test_predictions_of_all_doors_lie_within_their_interval(rng, tmp_path, dtype, noise, bounds):
+    """Also those near 0, which are small differences of large terms."""
+    L, R = low_rank(rng, 40, 50, 3)
+    M = L @ R
+    M[:20] = np.where(np.arange(20)[:, None] % 2, 1e-16, 0.0) * M[20:]  # rows that are zero but for rounding
+    known, seen = hide(rng, (M + noise * rng.standard_normal(M.shape)).astype(dtype), 10, 12)
+    completion = co.complete(known, bounds=bounds)
+    completion.save(tmp_path / "saved")
+    i, j = (index.ravel() for index in np.indices(known.shape))
+    low, high = completion.interval(i, j)
+    some = rng.permutation(50)
+    doors = [completion.to_dense(), completion.columns(some)[:, np.argsort(some)], completion.to_frame().to_numpy()]
+    doors += [
+        np.column_stack([completion.columns(k) for k in range(50)]),
+        co.Completion.load(tmp_path / "saved").to_dense(),
+    ]
+    for filled in (*(door[i, j] for door in doors), completion.entries(i, j)):
+        told = ~np.isnan(filled)  # a column of which only zero rows are seen is not determined
+        assert told.mean() > 0.9 and (np.isnan(low) == ~told).all() and (np.isnan(high) == ~told).all()
+        assert (low <= filled)[told].all() and (filled <= high)[told].all()
+    assert (low[seen.ravel()] == high[seen.ravel()]).all()
+
+
+def test_cancelling_terms_leave_predictions_within_their_interval():
+    """Exact whole numbers, half of the rows 0: there predictions are differences of equal terms, without a width."""
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        M = (rng.integers(-2, 3, (23, 3)).astype(float)) @ rng.integers(-2, 3, (3, 13)).astype(float)
+        M[11:] = 0
+        completion = co.complete(np.where((rng.random(M.shape) < 0.5) | (np.arange(13) < 4), M, np.nan))
+        low, high = completion.interval(*np.indices(M.shape))
+        filled = completion.to_dense()
+        told = ~np.isnan(filled)
+        assert (low <= filled)[told].all() and (filled <= high)[told].all()
+        assert np.abs(high - low)[told].max() < 1e-12
+
+
 def test_observed_entries_bounds_and_gaps(rng):
     _, known, _ = noisy(rng, 0.3)
     known[:, -1] = np.nan

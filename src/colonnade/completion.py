@@ -201,9 +201,11 @@ class Completion:
         untried = self._n_used(columns) < 2
         deviations = self._deviations(rows, columns)
         below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
-        rounding = _rounding(centers.ravel(), above - below)
+        sizes, is_exact = self._sizes(rows, columns), deviations == 0
+        below, above = np.where(is_exact, 0.0, below), np.where(is_exact, 0.0, above)
+        rounding = _rounding(self.rank, centers.dtype, sizes, above - below)
         ends = [np.asarray(centers + end.reshape(centers.shape)) for end in (below - rounding, above + rounding)]
-        observed = (deviations == 0).reshape(centers.shape)
+        observed = (is_exact & (sizes == 0)).reshape(centers.shape)
         for end in ends:
             self._keep_in_bounds(end)
             end[observed] = centers[observed]
@@ -367,6 +369,16 @@ class Completion:
         result[~_filled(self.status[columns])] = np.nan
         at = self.observations.locate(rows, columns)
         result[at >= 0] = self.observations.values[at[at >= 0]]
+        return result
+
+    def _sizes(self, rows, columns) -> np.ndarray:
+        """Sizes of the terms of predictions, ``|center| + |basis| @ |coefficients|``; 0 of observed entries."""
+        with np.errstate(over="ignore"):
+            U, Z = self.basis[rows].astype(np.float64), self.coefficients.T[columns].astype(np.float64)
+            result = np.einsum("kr,kr->k", np.abs(U), np.abs(Z))
+            if self.center is not None:
+                result += np.abs(self.center[rows].astype(np.float64))
+        result[self.observations.locate(rows, columns) >= 0] = 0.0
         return result
 
     def _n_used(self, columns) -> np.ndarray:
@@ -550,11 +562,14 @@ def algorithm1(
     return Completion(observations, space, coefficients, status)
 
 
-def _rounding(predicted, widths) -> np.ndarray:
-    """By how much predictions may differ between ways to compute them; 0 of intervals without a width."""
-    eps = float(np.finfo(predicted.dtype).eps)
+def _rounding(rank: int, dtype, sizes, widths) -> np.ndarray:
+    """By how much predictions may differ between ways to compute them.
+
+    A sum of r products and a center, in whatever order, is off by at most (r + 1) eps times the sum of their sizes.
+    """
+    eps = float(np.finfo(dtype).eps)
     with np.errstate(over="ignore"):
-        return np.where(widths > 0, np.sqrt(eps) * widths + 16 * eps * np.abs(predicted.astype(np.float64)), 0.0)
+        return np.sqrt(eps) * widths + (2 * rank + 16) * eps * sizes
 
 
 def _filled(status) -> np.ndarray:

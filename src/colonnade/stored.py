@@ -196,6 +196,12 @@ class StoredCompletion(Completion):
             result[at] = block._entries(rows[at], here)
         return result
 
+    def _sizes(self, rows, columns) -> np.ndarray:
+        result = np.empty(rows.size)
+        for at, here, block in self._by_blocks(columns):
+            result[at] = block._sizes(rows[at], here)
+        return result
+
     def _n_used(self, columns) -> np.ndarray:
         result = np.empty(columns.size, np.int64)
         for at, here, block in self._by_blocks(columns):
