@@ -345,8 +345,8 @@ def _refuse_too_tall(run: Run, triples: Triples) -> None:
     if _BYTES_OF_A_ROW * m > limit:
         needed = in_bytes(1e8 * np.ceil((_BYTES_OF_A_ROW * m + _OWN_MEMORY) / 1e8))
         raise MemoryError(
-            f"{run.given.paths[0]}, column {shown(run.given.fields[0])}, has {m:,} different rows: a full column needs"
-            f" about {in_bytes(_BYTES_OF_A_ROW * m)}, and the memory limit leaves {in_bytes(limit)} for it;"
+            f"{printable(run.given.paths[0])}, column {shown(run.given.fields[0])}, has {m:,} different rows: a full"
+            f" column needs about {in_bytes(_BYTES_OF_A_ROW * m)}, and the memory limit leaves {in_bytes(limit)} for it;"
             f" raise --memory-limit (memory_limit=...) to {needed}, or transpose the data (--transpose, transpose=True)"
         )
 

@@ -94,10 +94,10 @@ def _for_cluster(inputs, options: dict) -> str:
 
     options["engine"] = "dask"
     if not options["dry_run"] and _is_open_to_others(options["scheduler"]):
-        click.echo(
+        say(
             "Note: this scheduler is on another machine, and tcp:// is neither encrypted nor authenticated. Whoever can"
             " reach it can run code here and on its workers; use tls:// where you do not trust the network.",
-            err=True,
+            error=True,
         )
     if _triples(inputs, options) is not None:
         return "dask"
