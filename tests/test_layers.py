@@ -8,9 +8,10 @@ from pathlib import Path
 import colonnade
 
 ORDER = [
-    ["_progress", "_ownership"],
-    ["_arguments", "provenance", "_threads", "_tiles", "_writing", "by_value", "contours"],
-    ["_numbers"],
+    ["_progress"],
+    ["_arguments", "provenance", "_threads", "_tiles", "by_value", "contours"],
+    ["_numbers", "_ownership"],
+    ["_writing"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning", "_gram"],
     ["observations"],

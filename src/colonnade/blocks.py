@@ -346,7 +346,7 @@ def _refuse_too_tall(run: Run, triples: Triples) -> None:
         needed = in_bytes(1e8 * np.ceil((_BYTES_OF_A_ROW * m + _OWN_MEMORY) / 1e8))
         raise MemoryError(
             f"{printable(run.given.paths[0])}, column {shown(run.given.fields[0])}, has {m:,} different rows: a full"
-            f" column needs about {in_bytes(_BYTES_OF_A_ROW * m)}, and the memory limit leaves {in_bytes(limit)} for it;"
+            f" column needs about {in_bytes(_BYTES_OF_A_ROW * m)}, and the memory limit leaves {in_bytes(limit)};"
             f" raise --memory-limit (memory_limit=...) to {needed}, or transpose the data (--transpose, transpose=True)"
         )
 

@@ -111,7 +111,8 @@ def matrix_of_frame(frame) -> np.ndarray:
             f"the data frame has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs some of both"
         )
     for one in series:
-        _refuse_rounded(*one)
+        if one[2] is not None:
+            _refuse_rounded(*one)
     single = all(str(kind).lower() in ("float32", "float", "null") for _, kind, _ in series)
     dtype = "float32" if single else "float64"
     if library == "pandas":
@@ -131,10 +132,14 @@ def refuse_columns(wrong: list[tuple], count: int) -> None:
 
 
 def _series_of(frame, library) -> list[tuple]:
-    """(name, dtype, column) of every column; names may repeat. None for a column of pandas with numbers of numpy."""
+    """(name, dtype, column) of every column; names may repeat. None for a column of pandas that float64 holds as it is."""
     if library == "pandas":
         kinds = zip(frame.columns, frame.dtypes)
-        is_plain = {kind: isinstance(kind, np.dtype) and is_numeric(kind) for kind in set(frame.dtypes)}
+        # Whole numbers of 8 bytes are looked at one column at a time, because float64 may change them.
+        is_plain = {
+            kind: isinstance(kind, np.dtype) and is_numeric(kind) and (kind.kind == "f" or kind.itemsize < 8)
+            for kind in set(frame.dtypes)
+        }
         return [(name, kind, None if is_plain[kind] else frame.iloc[:, k]) for k, (name, kind) in enumerate(kinds)]
     if library == "polars":
         return [(column.name, column.dtype, column) for column in frame.get_columns()]
@@ -198,7 +203,7 @@ def texts_of(column) -> list:
 
 
 def _from_pandas(frame, columns, dtype) -> np.ndarray:
-    """The matrix; columns that are None, numbers of numpy, all at once, for taking one out of a frame is slow."""
+    """The matrix; columns that are None all at once, for taking one out of a frame is slow."""
     M = np.empty(frame.shape, dtype)
     plain = [k for k, column in enumerate(columns) if column is None]
     M[:, plain] = frame.iloc[:, plain].to_numpy(dtype=dtype)
