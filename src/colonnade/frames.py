@@ -132,7 +132,7 @@ def refuse_columns(wrong: list[tuple], count: int) -> None:
 
 
 def _series_of(frame, library) -> list[tuple]:
-    """(name, dtype, column) of every column; names may repeat. None for a column of pandas that float64 holds as it is."""
+    """(name, dtype, column) of every column; names may repeat. None for columns of pandas that float64 holds."""
     if library == "pandas":
         kinds = zip(frame.columns, frame.dtypes)
         # Whole numbers of 8 bytes are looked at one column at a time, because float64 may change them.
