@@ -112,7 +112,8 @@ def solve_columns(
         _solve_partial(V, space.center, observations, scaled, partial, Z, status, n_threads, progress)
         Z *= scale
     if space.mean is not None and space.center is None:
-        Z[status == Status.PRIOR_ONLY] = U.T @ space.mean
+        with np.errstate(over="ignore"):  # `_name_overflows` finds it
+            Z[status == Status.PRIOR_ONLY] = U.T @ space.mean
     _name_overflows(U, space.center, Z, status)
     _project_full(U, space.center, observations, penalty, Z, n_threads)
     status[observations.full_columns] = Status.FULL
