@@ -54,6 +54,11 @@ class ColumnSpace:
         return self.basis.shape[1]
 
     @property
+    def has_variances(self) -> bool:
+        """Whether the squares of such numbers are floating-point numbers."""
+        return self.rank == 0 or 1e-280 < self.variances[0] < 1e280
+
+    @property
     def entry_variance(self) -> float:
         """Mean square of an entry about the center."""
         return float(self.variances.sum() / self.basis.shape[0])
@@ -110,6 +115,12 @@ def fit_about_means(observations: Observations, about_zero: ColumnSpace) -> Colu
     with np.errstate(over="ignore"):
         variances = values[: d - 1] ** 2 / population
     return ColumnSpace(basis, values[: d - 1], center, variances, np.nan)
+
+
+def no_variances(values) -> str:
+    """What to say where the squares of some numbers are needed and are not floating-point numbers."""
+    size = float(np.abs(values).max())
+    return f"numbers as {size:.0e} have no variances in floating point: divide the data by it first"
 
 
 @one_blas_thread()

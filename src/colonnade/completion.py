@@ -10,7 +10,7 @@ import numpy as np
 
 from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto
 from ._threads import in_threads, one_blas_thread
-from .column_space import ColumnSpace, fit_column_space
+from .column_space import ColumnSpace, fit_column_space, no_variances
 from .frames import frame_of
 from .intervals import calibrate
 from .learn import Lesson, penalty_of
@@ -252,15 +252,14 @@ class Completion:
     @property
     def has_variances(self) -> bool:
         """Whether the squares of such numbers are floating-point numbers."""
-        return self.rank == 0 or 1e-280 < self.space.variances[0] < 1e280
+        return self.space.has_variances
 
     def _refuse_without_intervals(self) -> None:
         if not self.by_columns:
             method = self.choices.get("method", "this method")
             raise ValueError(f"{method} has no intervals; complete(completion.observations) has them")
         if not self.has_variances:
-            size = float(np.abs(self.observations.values).max())
-            raise ValueError(f"numbers as {size:.0e} have no variances in floating point: divide the data by it first")
+            raise ValueError(no_variances(self.observations.values))
 
     @cached_property
     def _calibration(self):

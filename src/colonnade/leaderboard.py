@@ -15,7 +15,7 @@ import numpy as np
 
 from ._arguments import as_choice, as_count, as_generator, as_real
 from ._threads import one_blas_thread
-from .column_space import ColumnSpace, fit_column_space
+from .column_space import ColumnSpace, fit_column_space, no_variances
 from .completion import Completion
 from .means import mean_errors, means_and_ends
 from .observations import Observations, as_observations
@@ -117,6 +117,8 @@ def _prior(observations: Observations) -> ColumnSpace:
     space = fit_column_space(observations, center=True)
     if space.rank == 0:
         raise ValueError("the columns known in full are all equal, so they tell nothing of others")
+    if not space.has_variances:
+        raise ValueError(no_variances(observations.values))
     n = d - 1  # for the center is taken off
     squares = np.append(space.singular_values, np.zeros(2)) ** 2
     floor, r = 1e-10 * squares.sum() / (m * n), 1
@@ -143,8 +145,8 @@ def _chosen_rows(observations: Observations, prior: ColumnSpace, k: int, random_
     rng = as_generator(0 if random_state is None else random_state)
     n_pool = min(m, max(_POOL * d, 2 * k))
     pool = np.arange(m) if n_pool == m else np.sort(rng.choice(m, n_pool, replace=False))
-    F = prior.basis.astype(np.float64) * np.sqrt(prior.variances)
-    return pool[_rows_for_the_sum(F[pool], F.sum(axis=0), prior.noise_std**2, k)]
+    F = prior.basis.astype(np.float64) * (np.sqrt(prior.variances) / prior.noise_std)
+    return pool[_rows_for_the_sum(F[pool], F.sum(axis=0), k)]
 
 
 def _choices(observations: Observations, sizes) -> dict[int, np.ndarray]:
@@ -153,18 +155,21 @@ def _choices(observations: Observations, sizes) -> dict[int, np.ndarray]:
     return {k: _chosen_rows(observations, prior, k) for k in sizes}
 
 
-def _rows_for_the_sum(F, g, t: float, k: int) -> np.ndarray:
-    """Greedily: P is the covariance of z given the rows so far, g the sum of all others, g'P g its variance."""
+def _rows_for_the_sum(F, g, k: int) -> np.ndarray:
+    """Greedily: P is the covariance of z given the rows so far, g the sum of all others, g'P g its variance.
+
+    F and g are in units of the noise, so that no square overflows.
+    """
     P, free, chosen = np.eye(F.shape[1]), np.ones(F.shape[0], bool), []
     for _ in range(k):
         FP = F @ P
         q, h = np.einsum("ij,ij->i", FP, F), FP @ g
-        # after a row f is known: (g - f)'(P - P f f'P / (t + f'P f))(g - f), less g'P g
-        change = q - 2 * h - (h - q) ** 2 / (t + q)
+        # after a row f is known: (g - f)'(P - P f f'P / (1 + f'P f))(g - f), less g'P g
+        change = q - 2 * h - (h - q) ** 2 / (1 + q)
         j = int(np.argmin(np.where(free, change, np.inf)))
         chosen.append(j)
         free[j] = False
-        P = P - np.outer(FP[j], FP[j]) / (t + q[j])
+        P = P - np.outer(FP[j], FP[j]) / (1 + q[j])
         g = g - F[j]
     return np.array(chosen, np.int64)
 

@@ -50,19 +50,21 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     o : Observations
         All of its columns are asked, in the order of `values`.
     noise_variances : array of shape (g,)
-        0 is plain least squares, where entries that alone determine a direction have no prediction: NaN.
+        0 is plain least squares, where entries that alone determine a direction have no prediction: NaN. Nor has any
+        entry if the variances of the space are beyond floating point.
 
     Returns
     -------
     errors, deviations : arrays of shape (nnz, g)
     """
-    all_errors, deviations = (np.empty((o.values.size, len(noise_variances))) for _ in range(2))
+    all_errors, deviations = (np.full((o.values.size, len(noise_variances)), np.nan) for _ in range(2))
 
     def keep(_, at, errors, precisions):
         all_errors[at] = errors
         deviations[at] = 1 / np.sqrt(precisions)
 
-    leave_out(space, o, noise_variances, [Model(space.center)], keep)
+    if np.isfinite(space.variances).all():
+        leave_out(space, o, noise_variances, [Model(space.center)], keep)
     return all_errors, deviations
 
 

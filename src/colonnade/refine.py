@@ -243,7 +243,7 @@ def _coefficients(space: ColumnSpace, noise: float, o: Observations) -> _Coeffic
     Z, status = solve_columns(space, o, penalty=penalty_of(space, noise))
     taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & _is_sane(Z, space.variances)
     Z = np.where(taught, Z, 0.0).astype(np.float64)
-    k, center = int(taught.sum()), None
+    k, center = max(1, int(taught.sum())), None
     if space.center is not None:
         mean = Z.sum(axis=1) / k
         center = space.center.astype(np.float64) + space.basis.astype(np.float64) @ mean

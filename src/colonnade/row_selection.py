@@ -176,10 +176,9 @@ def _traces_after(V, S, P) -> np.ndarray:
     g_in, g_out = np.einsum("ij,ij->i", VP, VP)[:, None], np.einsum("ij,ij->i", SP, SP)[None, :]
     h, h2 = VP @ S.T, VP @ SP.T
     negative = (1 + q_in) * (1 - q_out) + h**2  # of the determinant of K: >= 0
-    fall = ((1 - q_out) * g_in + 2 * h * h2 - (1 + q_in) * g_out) / np.maximum(negative, 1e-300)
-    after = np.trace(P) - fall
-    after[negative <= 1e-12] = np.inf  # the rows would no longer determine all directions
-    return after
+    is_determined = negative > 1e-12  # else the rows would no longer determine all directions
+    fall = ((1 - q_out) * g_in + 2 * h * h2 - (1 + q_in) * g_out) / np.where(is_determined, negative, 1.0)
+    return np.where(is_determined, np.trace(P) - fall, np.inf)
 
 
 def _covariance(U, penalty, chosen) -> np.ndarray:
@@ -202,12 +201,17 @@ def _objective(U, penalty, price, chosen) -> float:
 
 
 def _penalty(space: ColumnSpace, noise_std: float, k: int) -> np.ndarray:
-    """Lambda; where nothing is known of the noise, next to nothing, or with k < r of the size of the k-th variance."""
+    """Lambda; where nothing is known of the noise, next to nothing, or with k < r of the size of the k-th variance.
+
+    Variances beyond floating point tell nothing.
+    """
     m, r = space.basis.shape
     floor = _FLOOR * k / m
     variances = space.variances
-    if np.isfinite(noise_std) and noise_std > 0:
-        penalty = penalty_of(space, noise_std**2)
+    if not space.has_variances:
+        penalty = np.zeros(r)
+    elif np.isfinite(noise_std) and noise_std > 0:
+        penalty = penalty_of(space, min(noise_std, 1e150) ** 2)
     elif k < r and variances[0] > 0:
         penalty = 1e4 * floor * variances[k - 1] / np.maximum(variances, 1e-12 * variances[0])
     else:

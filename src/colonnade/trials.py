@@ -107,7 +107,7 @@ def _shown_rows(o: Observations) -> np.ndarray:
     """The rows that some partial column shows, shape (m,); all if no more are missing than chance would miss."""
     m, partial = o.shape[0], o.partial_columns
     counts = np.bincount(o.rows, minlength=m) - o.full_columns.size
-    by_chance = float(np.exp(np.log1p(-o.n_observed[partial] / m).sum()))
+    by_chance = float(np.prod(1 - o.n_observed[partial] / m))
     shown = counts > 0
     return shown if 1 - shown.mean() > by_chance + _BEYOND_CHANCE else np.ones(m, bool)
 

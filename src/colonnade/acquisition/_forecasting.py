@@ -58,6 +58,11 @@ class Forecast:
         return q
 
 
+def unit_of(A) -> float:
+    """A power of two near the largest entry: to divide by it rounds nothing, and no square overflows."""
+    return float(np.ldexp(1.0, np.clip(np.frexp(np.abs(A).max(initial=0))[1], -1000, 1000)))
+
+
 @one_blas_thread()
 def forecasts(A, sizes) -> list[Forecast]:
     """A forecast for each number of full columns in `sizes`, from held-out columns of A, shape (m, D).
@@ -102,7 +107,7 @@ def more_columns_pay(A, n_columns: int, left: int) -> bool:
     few = min(many - 1, round(0.85 * many))
     if few < 1 or n_columns == D:
         return True
-    now, before = forecasts(A, [many, few])
+    now, before = forecasts(A / unit_of(A), [many, few])
     b = (before.noise - now.noise) / (1 / few - 1 / many)
 
     def error(d):

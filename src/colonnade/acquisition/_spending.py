@@ -13,7 +13,7 @@ from ..observations import Observations
 from ..row_selection import grow_rows, select_rows
 from ..solve import solve_columns
 from ..trials import left_out
-from ._forecasting import Forecast, forecasts, largest_size
+from ._forecasting import Forecast, forecasts, largest_size, unit_of
 from ._measuring import Measurements
 from ._teaching import completion_of, without_gaps
 
@@ -31,7 +31,9 @@ def spend(measurements: Measurements, survey, rng, rank=None, noise_std=None, *,
     A = survey.matrix()
     measurements.avoided = np.flatnonzero(np.isnan(A).all(axis=1))  # rows that never answered
     A = without_gaps(A).astype(np.float64)
-    forecast = _forecast(A, noise_std)
+    unit = unit_of(A)  # of A and the forecast, so that no square overflows
+    A /= unit
+    forecast = _forecast(A, None if noise_std is None else noise_std / unit)
     columns = rng.permutation(np.setdiff1d(np.arange(n), survey.full))
     columns = columns[~measurements.dead[columns]]
     if columns.size == 0:

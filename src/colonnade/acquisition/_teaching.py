@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..completion import Completion, complete
-from ..leaving_out import leave_one_out
+from ..leaving_out import leave_one_out, size_of
 from ..observations import Observations
 from ..out_of_line import solve_in_line
 from ..wild_entries import Whole, rare_code
@@ -49,7 +49,8 @@ def _error(completion: Completion, teachers, odd) -> float:
         return 0.0
     asked = o.take(able[np.linspace(0, able.size - 1, min(_ASKED, able.size)).astype(int)])
     errors = leave_one_out(completion.space, asked, [completion.noise_variance])[0]
-    return float(np.nanmean(errors**2)) if np.isfinite(errors).any() else 0.0
+    errors = errors[np.isfinite(errors)] / size_of(o)
+    return float(np.mean(errors**2)) if errors.size else 0.0
 
 
 def _taught_by(observations: Observations, teachers, rank, settings) -> Completion:
@@ -96,8 +97,9 @@ def without_gaps(A) -> np.ndarray:
     filled = A
     if seen.all(axis=1).any():
         filled = complete(A.T).to_dense().T
-    sums, counts = np.where(seen, A, 0).sum(axis=1), seen.sum(axis=1)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), A[seen].mean() if seen.any() else 0.0)
+    counts = seen.sum(axis=1)
+    means = (np.where(seen, A, 0) / np.maximum(counts, 1)[:, None]).sum(axis=1)  # a mean exists where a sum overflows
+    means = np.where(counts > 0, means, (A[seen] / max(1, seen.sum())).sum())
     return np.where(np.isfinite(filled), filled, means[:, None]).astype(A.dtype)
 
 

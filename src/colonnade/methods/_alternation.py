@@ -30,7 +30,7 @@ class Alternation:
         off, done = 0.0, 0
         while X.rank and done < max_sweeps:
             old, X, done = X, self.sweep(X, penalty), done + 1
-            off = distance(X, old.U * old.d, old.V) / X.norm if X.rank else 0.0
+            off = distance(X, old.U * old.d, old.V) / X.norm if X.norm else 0.0
             progress(done, max_sweeps)
             if off <= tol:
                 break
