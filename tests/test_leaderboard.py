@@ -109,3 +109,16 @@ def test_few_known_models_and_bad_arguments():
         leaderboard.select_questions(np.eye(5), 6)
     with pytest.raises(ValueError, match="chosen"):
         leaderboard.scores(np.eye(5), chosen="perhaps")
+
+
+def test_one_question_may_be_chosen(rng):
+    assert leaderboard.select_questions(answers(rng, 30, 25), 1).size == 1
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_it_is_found_out_how_questions_were_taken(chosen):
+    M = answers(np.random.default_rng(1))
+    rows = leaderboard.select_questions(M[:, 1:], 30) if chosen else np.arange(0, 120, 4)
+    known = with_gaps(M, [0], rows)
+    found, told, wrong = (leaderboard.scores(known, chosen=told) for told in ("auto", chosen, not chosen))
+    assert found.tolist() == told.tolist() != wrong.tolist()
