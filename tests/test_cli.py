@@ -81,3 +81,11 @@ def test_without_the_extra_the_command_says_what_it_needs(tmp_path):
     assert done.returncode == 2 and "pip install 'colonnade[cli]'" in done.stderr
     done = run("--version", cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert done.returncode == 0 and colonnade.__version__ in done.stdout
+
+
+def test_a_missing_module_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch):
+    from colonnade.__main__ import main
+
+    monkeypatch.setitem(sys.modules, "colonnade.cli", None)
+    with pytest.raises(ModuleNotFoundError, match=r"colonnade\.cli"):
+        main()

@@ -85,3 +85,15 @@ def test_wrong_usage(triples, folder, run, arguments, code, words):  # noqa: F81
 def test_sizes():
     for text, expected in {"6GB": 6e9, "500 MB": 5e8, "1.5g": 1.5e9, "2GiB": 2 * 2**30, "1000": 1000}.items():
         assert Size().convert(text, None, None) == pytest.approx(expected)
+
+
+def test_the_room_on_the_disk_is_estimated_well(tmp_path):
+    from colonnade.estimates import estimate
+    from colonnade.labels import TripleFiles
+
+    rng = np.random.default_rng(0)
+    M = problem(rng, m=60, n=2_000, n_full=25, s=30, noise=0.1)
+    path = write_triples(tmp_path / "t.parquet", triples_of(M), group=100_000)
+    co.complete_triples(path, tmp_path / "out", rank=20, center=False, shrinkage=0, refine=0)
+    used = sum(part.stat().st_size for part in (tmp_path / "out").rglob("*") if part.is_file())
+    assert estimate(TripleFiles((path,)), rank=20).disk == pytest.approx(used, rel=0.2)

@@ -237,3 +237,11 @@ def test_a_step_of_the_bars_is_half_a_decade():
         (line,) = _spectrum_bars({"spectrum": {"relative_values": values}}, blocks)
         assert line.endswith(": " + "".join([*bars[::-1], bars[0], bars[0]]))
     assert _spectrum_bars({"spectrum": None}, True) == []
+
+
+def test_columns_that_do_not_vary_have_no_direction():
+    known = np.tile([[1.0], [2.0], [5.0]], (1, 5))
+    known[0, 4] = np.nan
+    found = inspect_observations(co.Observations.from_dense(known))["spectrum"]
+    assert found["numerical_rank"] == found["directions_for_90"] == found["directions_for_99"] == 0
+    assert found["relative_values"] == []

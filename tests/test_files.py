@@ -607,3 +607,12 @@ def test_triples_of_numbers_need_eight_bytes_each(tmp_path, monkeypatch, share, 
     else:
         with pytest.raises(MemoryError, match=r"t\.parquet declares"):
             co.read(tmp_path / "t.parquet")
+
+
+def test_numbers_are_names_if_asked_for(tmp_path):
+    pq.write_table(
+        pa.table({"year": [2001, 2002, 2003], "a": [1.0, 2.0, 4.0], "b": [2.0, None, 8.0]}), tmp_path / "t.parquet"
+    )
+    named, plain = (co.read(tmp_path / "t.parquet", row_names=names) for names in (True, "auto"))
+    assert list(named.row_names) == ["2001", "2002", "2003"] and named.shape == (3, 2)
+    assert plain.row_names is None and plain.shape == (3, 3)

@@ -266,3 +266,27 @@ def test_the_deviation_of_a_mean_under_unequal_weights(rng):
     c = C[rows].sum(axis=1)
     expected = C.sum() - c @ np.linalg.solve(C[np.ix_(rows, rows)], c)
     np.testing.assert_allclose(deviation[0] * m, np.sqrt(expected), rtol=1e-9)
+
+
+def test_the_jackknife_of_two_folds_by_hand():
+    """Left out in turn, the folds say ratios a and b: the standard error of the logarithm is |log a - log b| / 2."""
+    rng = np.random.default_rng(0)
+    others = [rng.random(50) + 0.5 for _ in range(2)]
+    assert _surely_larger([3 * scores for scores in others], others) == pytest.approx(3, rel=1e-12)
+    one = np.ones(40)
+    some = [4 * one, 9 * one]
+    together = np.exp(np.log(np.quantile(np.concatenate(some), (0.5, 0.8, 0.9, 0.95))).mean())
+    expected = together * np.exp(-np.log(9 / 4) / 2 / 2)  # less half a standard error
+    assert _surely_larger(some, [one, one]) == pytest.approx(expected, rel=1e-12)
+    assert _surely_larger([one / 2, one / 3], [one, one]) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_intervals_of_means_have_the_unit_of_the_data(scale):
+    rng = np.random.default_rng(0)
+    L, R = low_rank(rng, 40, 50, 2)
+    known, _ = hide(rng, L @ R + 0.1 * rng.standard_normal((40, 50)), 15, 12)
+    settings = {"rank": 2, "center": False, "shrinkage": 0.01, "refine": 0}
+    one = co.complete(known, **settings).column_means()
+    other = co.complete(scale * known, **{**settings, "shrinkage": 0.01 * scale**2}).column_means()
+    np.testing.assert_allclose(other, scale * np.array(one), rtol=1e-6)

@@ -143,3 +143,14 @@ def test_progress_is_told(rng):
     M = rng.standard_normal((20, 500))
     adaptive_completion(M, n_entries=5, random_state=0, progress=lambda done, total: heard.append((done, total)))
     assert heard[-1] == (500, 500) and heard == sorted(set(heard)) and len(heard) <= 101
+
+
+def test_rows_that_do_not_determine_a_column_give_nan(rng):
+    from colonnade.methods._streaming import _Rows
+
+    U = np.linalg.qr(rng.standard_normal((20, 3)))[0]
+    few, enough = _Rows(U[:2]), _Rows(U[:6])
+    Z = rng.standard_normal((4, 3))
+    np.testing.assert_allclose(enough.solve(Z @ U[:6].T), Z, rtol=1e-9)
+    found = few.solve(Z @ U[:2].T)
+    assert found.shape == (4, 3) and np.isnan(found).all()

@@ -160,5 +160,7 @@ def test_singular_values_have_the_unit_of_the_data(rng):
     known[10:, 12:] = np.nan
     one, other = (tall_project(scale * known, rank=2) for scale in (1.0, 1e6))
     np.testing.assert_allclose(other.space.singular_values, 1e6 * one.space.singular_values, rtol=1e-9)
+    for space in (one.space, other.space):
+        np.testing.assert_allclose(space.variances, space.singular_values**2 / 12, rtol=1e-9)
     fitted = one.to_dense()[:, :12]
     np.testing.assert_allclose(np.sum(one.space.singular_values**2), np.sum(fitted**2), rtol=1e-2)
