@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,20 @@ def test_singular_values_have_the_unit_of_the_data(rng):
         np.testing.assert_allclose(space.variances, space.singular_values**2 / 12, rtol=1e-9)
     fitted = one.to_dense()[:, :12]
     np.testing.assert_allclose(np.sum(one.space.singular_values**2), np.sum(fitted**2), rtol=1e-2)
+
+
+def test_errors_of_a_whole_row_need_no_table_of_pairs_of_columns():
+    """It grew with the square of the columns: 400 MB here."""
+    rng = np.random.default_rng(0)
+    known = np.where(
+        rng.random((8, 8_000)) < 0.8, rng.standard_normal((8, 1)) + rng.standard_normal((8, 8_000)), np.nan
+    )
+    known[:, ::2] = rng.standard_normal((8, 4_000))
+    completion = tall_project(known, rank=1)
+    tracemalloc.start()
+    try:
+        errors = tall_project_errors(completion, 0, np.arange(8_000))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert errors.shape == (8_000,) and peak < 50e6

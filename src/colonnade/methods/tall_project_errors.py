@@ -103,7 +103,9 @@ class _Fit:
                 parts = np.where(full[seen][:, None], own @ (np.eye(S.shape[0]) + S_o @ unseen) @ S, own @ S)
             else:
                 parts = np.where(full[seen][:, None], own @ S_o, 0.0)
-            result[at] = ((L[columns[at]] @ parts.T) ** 2) @ squares
+            meat = (parts * squares[:, None]).T @ parts  # summed first: l' meat l needs no table of pairs of columns
+            asked = L[columns[at]]
+            result[at] = np.einsum("ia,ia->i", asked @ meat, asked).clip(0)
         return result
 
     def of_loadings(self, rows, columns) -> np.ndarray:
