@@ -16,7 +16,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -329,7 +329,7 @@ def main(arguments) -> int:
     if not doors:
         parser.error(f"no function has {options.doors!r} in its name; there are {', '.join(d.__name__ for d in DOORS)}")
     print(facts())
-    found, calls, refused, start = defaultdict(list), 0, 0, time.perf_counter()
+    found, calls, refused, start = Counter(), 0, 0, time.perf_counter()
     for k in range(options.first, options.first + options.tables):
         rng = np.random.default_rng((options.seed, k))
         table = draw(rng)
@@ -339,11 +339,13 @@ def main(arguments) -> int:
             wrong = try_door(door, table, (options.seed, k, number, 1))
             calls, refused = calls + 1, refused + (wrong == "refused")
             if wrong not in (None, "refused"):
-                found[wrong].append((k, table.words))
-    for wrong, tables in sorted(found.items(), key=lambda item: -len(item[1])):
-        print(f"{len(tables)} times {wrong}\n    table {tables[0][0]}: {tables[0][1]}")
+                found[wrong] += 1
+                if found[wrong] == 1:
+                    print(f"{wrong}\n    table {k}: {table.words}", flush=True)
+    for wrong, times in found.most_common():
+        print(f"{times} times {wrong}")
     print(
         f"{options.tables:,} tables, {calls:,} calls, {refused:,} of them refused with a sentence,"
-        f" {sum(map(len, found.values())):,} wrong in {len(found):,} ways; {time.perf_counter() - start:.0f} s"
+        f" {found.total():,} wrong in {len(found):,} ways; {time.perf_counter() - start:.0f} s"
     )
     return 1 if found else 0

@@ -46,6 +46,8 @@ def _solved(X: Factors, o: Observations, penalty: float) -> Factors:
     alive = X.d > 1e-12 * X.d.max(initial=0)
     U, d = np.ascontiguousarray(X.U[:, alive]), X.d[alive]
     empty = np.zeros(d.size)
-    Z, _ = solve_columns(ColumnSpace(U, empty, None, empty, np.nan), o, penalty=penalty / d)
+    with np.errstate(over="ignore"):
+        penalties = np.minimum(penalty / d, np.finfo(np.float64).max)
+    Z, _ = solve_columns(ColumnSpace(U, empty, None, empty, np.nan), o, penalty=penalties)
     P, d, Vt = np.linalg.svd(np.nan_to_num(Z), full_matrices=False)
     return Factors(U @ P, d, Vt.T)
