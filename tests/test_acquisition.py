@@ -7,7 +7,7 @@ import colonnade as co
 from colonnade.acquisition._forecasting import Forecast, forecasts
 from colonnade.acquisition._measuring import Measurements
 
-from problems import low_rank, relative_error, source_of
+from problems import hide, low_rank, relative_error, source_of
 
 
 def rms(values):
@@ -328,3 +328,21 @@ def test_entries_go_to_columns_in_proportion_to_their_weights(weights, budget):
     levels = sorted((j / w, k) for k, w in enumerate(weights) for j in range(1, m + 1))[:budget]
     expected = [sum(at == k for _, at in levels) for k in range(4)]
     assert _level(np.zeros(4, np.int64), np.array(weights, float), m, budget).tolist() == expected
+
+
+def test_the_error_of_an_answer_is_the_mean_square_of_entries_left_out(rng):
+    from colonnade.acquisition._teaching import _error
+
+    L, R = low_rank(rng, 20, 12, 2)
+    M = L @ R + 0.5 * rng.standard_normal((20, 12))
+    known, _ = hide(rng, M, 6, 9)
+    completion = co.complete(known, rank=2, center=False, shrinkage=0, refine=0)
+    o, U, squares = completion.observations, completion.basis, []
+    for j in o.partial_columns:
+        rows, x = o.rows[o.indptr[j] : o.indptr[j + 1]], o.values[o.indptr[j] : o.indptr[j + 1]]
+        for k in range(rows.size):
+            z = np.linalg.lstsq(np.delete(U[rows], k, axis=0), np.delete(x, k))[0]
+            squares.append((x[k] - U[rows[k]] @ z) ** 2)
+    none, full = np.zeros(0, np.int64), o.full_columns
+    assert _error(completion, full[1:], full[:1]) == pytest.approx(np.mean(squares), rel=1e-9)
+    assert _error(completion, full, none) == 0

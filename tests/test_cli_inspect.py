@@ -245,3 +245,17 @@ def test_columns_that_do_not_vary_have_no_direction():
     found = inspect_observations(co.Observations.from_dense(known))["spectrum"]
     assert found["numerical_rank"] == found["directions_for_90"] == found["directions_for_99"] == 0
     assert found["relative_values"] == []
+
+
+@pytest.mark.parametrize(("n_full", "rank"), [(20, 19), (60, None)])
+def test_of_large_data_the_first_50_directions_are_looked_at(monkeypatch, n_full, rank):
+    monkeypatch.setattr("colonnade.inspection._LARGE", 100)
+    known = np.random.default_rng(0).standard_normal((100, n_full + 1))
+    known[0, 0] = np.nan
+    found = inspect_observations(co.Observations.from_dense(known))["spectrum"]
+    assert found["numerical_rank"] == rank and found["directions_for_99"] <= 50
+
+
+def test_a_command_needs_its_input(run):
+    code, out, err = run("complete")
+    assert code == 2 and out == "" and "Missing argument" in err

@@ -530,6 +530,7 @@ def test_bad_input(client, tmp_path):
         ({"x": da.ones((5, 5)), "client": 3}, "client must be"),
         ({"x": da.ones((5, 5)), "worker_timeout": 0}, "worker_timeout must be"),
         ({"x": tmp_path / "none.parquet"}, "none.parquet"),
+        ({"x": co.Observations.from_dense(np.eye(5)), "out": tmp_path / "out"}, "complete them without out"),
     ):
         with pytest.raises((ValueError, TypeError, OSError), match=message):
             co.dask.complete(**{"client": client, **given})

@@ -372,3 +372,17 @@ def test_a_penalty_beyond_float32_holds_its_direction_only(rng):
     assert (status == Status.PRIOR).all() and (Z[5] == 0).all()
     without = co.ColumnSpace(np.ascontiguousarray(space.basis[:, :5]), np.ones(5), None, np.ones(5), 0.1)
     np.testing.assert_allclose(Z[:5], co.solve_columns(without, o, penalty=penalty[:5])[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_a_column_of_which_nothing_is_seen_is_the_mean(rng, centered):
+    """About a center the prior's mean is 0; else it is the part of the row means within the space."""
+    U, mean = np.linalg.qr(rng.standard_normal((12, 3)))[0], rng.standard_normal(12)
+    space = co.ColumnSpace(U, np.ones(3), mean if centered else None, np.ones(3), 0.1, None if centered else mean)
+    known = np.full((12, 2), np.nan)
+    known[:5, 0] = rng.standard_normal(5)
+    o = co.Observations.from_dense(known)
+    for solve in (co.solve_columns, solve_columns_in_numpy):
+        Z, status = solve(space, o, penalty=np.full(3, 0.1))
+        np.testing.assert_allclose(Z[:, 1], np.zeros(3) if centered else U.T @ mean, atol=1e-14)
+        assert status[1] == co.Status.PRIOR_ONLY

@@ -180,3 +180,8 @@ def test_a_tall_run_is_resumed(tmp_path, monkeypatch):
     complete_triples(path, tmp_path / "out", resume=True, **settings)
     assert contents(tmp_path / "out") == contents(tmp_path / "expected")
     assert json.loads((tmp_path / "out" / "facts.json").read_text())["space"]["shape"] == [200, 3]
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(999, True), (1_001, False)])
+def test_a_basis_and_its_copy_may_take_half_of_the_memory(rows, fits):
+    assert tall.exceeds_memory((rows, 5), 2 * 2 * 8 * 1_000 * 5) == (not fits)
