@@ -331,7 +331,9 @@ def test_entries_go_to_columns_in_proportion_to_their_weights(weights, budget):
 
 
 def test_the_error_of_an_answer_is_the_mean_square_of_entries_left_out(rng):
+    """In units of the size of the data, so that no square overflows: the same for data in other units."""
     from colonnade.acquisition._teaching import _error
+    from colonnade.leaving_out import size_of
 
     L, R = low_rank(rng, 20, 12, 2)
     M = L @ R + 0.5 * rng.standard_normal((20, 12))
@@ -344,5 +346,7 @@ def test_the_error_of_an_answer_is_the_mean_square_of_entries_left_out(rng):
             z = np.linalg.lstsq(np.delete(U[rows], k, axis=0), np.delete(x, k))[0]
             squares.append((x[k] - U[rows[k]] @ z) ** 2)
     none, full = np.zeros(0, np.int64), o.full_columns
-    assert _error(completion, full[1:], full[:1]) == pytest.approx(np.mean(squares), rel=1e-9)
+    assert _error(completion, full[1:], full[:1]) == pytest.approx(np.mean(squares) / size_of(o) ** 2, rel=1e-9)
+    larger = co.complete(1e200 * known, rank=2, center=False, shrinkage=0, refine=0)
+    assert _error(larger, full[1:], full[:1]) == pytest.approx(np.mean(squares) / size_of(o) ** 2, rel=1e-9)
     assert _error(completion, full, none) == 0
