@@ -87,6 +87,7 @@ def test_sizes():
         assert Size().convert(text, None, None) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_the_room_on_the_disk_is_estimated_well(tmp_path):
     from colonnade.estimates import estimate
     from colonnade.labels import TripleFiles

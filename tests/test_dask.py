@@ -594,6 +594,7 @@ def test_tls_is_configured_as_dask_is():
         assert_same(co.dask.complete(x, cluster.scheduler_address, **FIXED), local(M, **FIXED))
 
 
+@pytest.mark.slow
 def test_the_command_line(client, folder, run):  # noqa: F811
     rng = np.random.default_rng(12)
     M = problem(rng)

@@ -217,6 +217,7 @@ def test_refusals_on_the_command_line(quick, tmp_path):
     assert run("figure3", "--out", tmp_path).returncode == 2
 
 
+@pytest.mark.slow
 def test_damaged_table_is_refused(small, tmp_path):
     reproduce("theory", tmp_path, quick=True)
     (tmp_path / "theory.csv").write_text("unit,searched\n1,2,3\n")

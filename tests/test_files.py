@@ -491,6 +491,7 @@ def test_places_that_are_no_files(tmp_path):
         co.read(tmp_path / "result")
 
 
+@pytest.mark.slow
 def test_reading_does_not_depend_on_the_locale(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1.5,\n2.25,1e3\n")
     code = (

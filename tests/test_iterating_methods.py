@@ -94,6 +94,7 @@ def test_same_seed_same_bytes_and_input_unchanged(rng, method):
     assert hashlib.sha256(known.tobytes()).digest() == before
 
 
+@pytest.mark.slow
 @every
 def test_scale_free(rng, method):
     known, _ = hide(rng, exact(rng), 4, 30)

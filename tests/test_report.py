@@ -86,6 +86,7 @@ def test_spectrum_is_that_of_the_full_columns(rng):
 # ---------------------------------------------------------------------------------------------------- report
 
 
+@pytest.mark.slow
 def test_the_report_says_what_the_completion_says(rng):
     _, o = noisy(rng)
     completion = co.complete(o, random_state=7)
@@ -200,6 +201,7 @@ def test_the_order_does_not_hang_on_the_unit():
     assert len(orders[0]) > 5 and orders[0] == orders[1] == orders[2]
 
 
+@pytest.mark.slow
 def test_a_result_in_blocks_has_the_same_table(tmp_path, monkeypatch):
     _, o = noisy(np.random.default_rng(0))
     columns = np.repeat(np.arange(o.shape[1]), o.n_observed)
