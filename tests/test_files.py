@@ -597,12 +597,14 @@ def test_other_kinds_are_told_from_ours(tmp_path, name, content):
         co.read(tmp_path / name)
 
 
-@pytest.mark.parametrize(("share", "fits"), [(0.9, False), (1.5, True)])
-def test_triples_of_numbers_need_eight_bytes_each(tmp_path, monkeypatch, share, fits):
+@pytest.mark.parametrize(("share", "fits"), [(0.9, False), (1.1, True)])
+def test_triples_need_a_hundred_bytes_each(tmp_path, monkeypatch, share, fits):
+    from colonnade.files._triples import BYTES_IN_MEMORY
+
     n = 5_000
     table = pa.table({"row": np.arange(n) % 50, "column": np.arange(n) // 50, "value": np.ones(n)})
     pq.write_table(table, tmp_path / "t.parquet")
-    monkeypatch.setattr("colonnade.files._kinds.memory_size", lambda: share * 3 * 8 * n)
+    monkeypatch.setattr("colonnade.files._kinds.memory_size", lambda: share * BYTES_IN_MEMORY * n)
     if fits:
         assert co.read(tmp_path / "t.parquet").values.size == n
     else:

@@ -113,7 +113,8 @@ def solve_columns(
         Z *= scale
     alone = status == Status.PRIOR_ONLY
     if space.mean is not None and space.center is None and alone.any():
-        Z[alone] = _projected(U, space.mean)
+        with np.errstate(over="ignore"):  # `_name_overflows` finds it
+            Z[alone] = _projected(U, space.mean)
     _name_overflows(U, space.center, Z, status)
     _project_full(U, space.center, observations, penalty, Z, n_threads)
     status[observations.full_columns] = Status.FULL
