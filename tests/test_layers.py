@@ -8,7 +8,7 @@ from pathlib import Path
 import colonnade
 
 ORDER = [
-    ["_progress"],
+    ["_progress", "_printable"],
     ["_arguments", "provenance", "_threads", "_tiles", "by_value", "contours"],
     ["_numbers", "_ownership"],
     ["_writing"],

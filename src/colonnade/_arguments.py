@@ -9,6 +9,8 @@ from datetime import date
 
 import numpy as np
 
+from ._printable import printable as printable
+
 
 def as_count(name: str, value, low: int, high: int | None = None, why: str = "") -> int:
     """A whole number in ``low..high``; bool, float and NaN are refused."""
@@ -213,12 +215,6 @@ def as_names(name: str, value, length: int) -> np.ndarray | None:
     if wrong is not None:
         raise TypeError(f"{name} must be text; {name}[{wrong}] is {listed[wrong]!r:.60}")
     return names
-
-
-def printable(text) -> str:
-    """Text such as a path as it may stand in a message: what a terminal would obey is shown, not sent."""
-    text = str(text)
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(name, width: int = 40) -> str:

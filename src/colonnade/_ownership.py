@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ._arguments import printable
+from ._printable import printable
 
 RECORD, LOCK, REPLACED = MARKS = "run.json", "lock", "replaced"
 _FORMAT = "colonnade run 1"

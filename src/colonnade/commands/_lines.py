@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .._arguments import printable
+from .._printable import printable
 
 
 def say(line: str, *, error: bool = False) -> None:
