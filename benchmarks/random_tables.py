@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import colonnade as co
@@ -298,6 +299,9 @@ def bytes_of(data) -> bytes:
     if isinstance(data, co.Observations):
         arrays = [data.indptr, data.rows, data.values, data.weights, data.full_columns]
         return pickle.dumps([None if array is None else np.array(array) for array in arrays])
+    if sparse.issparse(data):
+        names = ("data", "indices", "indptr", "row", "col")
+        return pickle.dumps([np.array(getattr(data, name)) for name in names if hasattr(data, name)])
     return repr(data.to_dict()).encode() if hasattr(data, "iloc") else pickle.dumps(data)
 
 
