@@ -246,7 +246,8 @@ def of_reading_rival(table: Table, rng) -> None:
         lambda: methods.entrywise_subsampling(M, rank=r, share=0.5, **seed),
     ][rng.integers(11)]
     check_completion(run(), rng)
-    p = methods.column_probabilities(M, by=["norm", "leverage"][rng.integers(2)], n_entries=s, rank=1, **seed)
+    by = [{"by": "norm"}, {"by": "leverage", "rank": 1}][rng.integers(2)]
+    p = methods.column_probabilities(M, **by, n_entries=s, **seed)
     expect(np.isfinite(p) & (p >= 0) & (abs(p.sum() - 1) < 1e-9), "probabilities sum to 1")
 
 

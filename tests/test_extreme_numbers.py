@@ -110,3 +110,73 @@ def test_no_column_can_teach():
     M = np.array(signs, np.float32) * np.finfo(np.float32).max
     filled = co.complete(M).to_dense()
     np.testing.assert_array_equal(filled[~np.isnan(M)], M[~np.isnan(M)])
+
+
+def is_told(completion) -> bool:
+    """Whether the columns that count as filled, and no others, are finite."""
+    finite = np.isfinite(completion.to_dense()).all(axis=0)
+    return bool((finite == np.isin(completion.status, [s for s in co.Status if s.is_filled])).all())
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e-170, 1e170, 1e250])
+def test_nystrom_in_any_unit(rng, size):
+    M = rng.standard_normal((10, 2)) @ rng.standard_normal((2, 12))
+    settings = {"n_columns": 4, "n_rows": 5, "rank": 2, "random_state": 0}
+    one, other = methods.nystrom(M, **settings), methods.nystrom(size * M, **settings)
+    np.testing.assert_allclose(other.to_dense() / size, one.to_dense(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda M: methods.nystrom(M, n_columns=3, n_rows=2, random_state=0),
+        lambda M: methods.tall_project(_with_gaps(M), rank=2, random_state=0),
+        lambda M: methods.als(_with_gaps(M), rank=3, penalty=0.0, random_state=0),
+        lambda M: co.complete(_with_gaps(M), rank=3, center=True, shrinkage=0, refine=0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:als")
+def test_predictions_beyond_float32_have_a_status(method):
+    end = np.finfo(np.float32).max
+    found = [
+        method(np.random.default_rng(k).choice([-end, end, 0.5 * end], (8, 12)).astype(np.float32)) for k in range(20)
+    ]
+    assert all(is_told(completion) for completion in found)
+    assert any((completion.status == co.Status.OVERFLOW).any() for completion in found)
+
+
+def _with_gaps(M) -> np.ndarray:
+    is_gap = ((np.arange(8)[:, None] + np.arange(12)) % 3 == 0) & (np.arange(12) >= 5)
+    return np.where(is_gap, np.float32(np.nan), M)
+
+
+def test_entries_far_smaller_than_the_center(rng):
+    """So that the row means of the full columns are infinite in units of the entries that are left out."""
+    space = co.fit_column_space(1e140 * (3 + rng.standard_normal((8, 4))), center=True)
+    errors, _ = leave_one_out(space, co.Observations.from_dense(1e-200 * rng.standard_normal((8, 3))), [1.0])
+    assert np.isfinite(errors).all() and np.abs(errors).max() > 1e130
+
+
+@pytest.mark.parametrize("center", [True, False, "auto"])
+def test_whole_numbers_near_the_end_of_float32(center):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        M = rng.integers(-3, 4, (14, 8)).astype(np.float32) * np.float32(1e38)
+        M[rng.random(M.shape) < 0.4 * (np.arange(8) >= 4)] = np.nan
+        assert is_told(co.complete(M, center=center))
+
+
+def test_no_direction_is_left_to_refine():
+    """Full columns of one number at the end of float32, whose coefficients overflow."""
+    M = np.full((4, 12), np.finfo(np.float32).max, np.float32)
+    M[1:3, 6:] = np.nan
+    for settings in ({"center": True}, {"shrinkage": 1e-3}, {"center": False, "shrinkage": 1.0}):
+        assert is_told(co.complete(M, refine=2, **settings))
+
+
+def test_errors_of_far_larger_predictions_are_compared(rng):
+    """Hidden entries near 1e-250 and full columns near 1e200: an error has no quotient with the spread."""
+    M = rng.standard_normal((12, 10)) * np.where(np.arange(10) < 4, 1e200, 1e-250)
+    M[rng.random(M.shape) < 0.4 * (np.arange(10) >= 4)] = np.nan
+    comparison = co.compare(M, methods={"huge": lambda o: np.full(o.shape, 1e200), "zero": lambda o: np.zeros(o.shape)})
+    assert [result.method for result in comparison.results] == ["zero", "huge"] and "huge" in str(comparison)

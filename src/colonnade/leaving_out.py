@@ -79,7 +79,9 @@ def leave_out(space: ColumnSpace, o: Observations, noise_variances, models: list
     Weights that differ by many powers of ten cost digits.
     """
     noise = np.asarray(noise_variances, dtype=np.float64)
-    spread, unit = np.sqrt(space.variances), size_of(o)
+    spread = np.sqrt(space.variances)
+    centers = [np.abs(model.center.astype(np.float64)).max(initial=0) for model in models if model.center is not None]
+    unit = max(size_of(o), 1e-100 * max(centers, default=0.0))  # no center overflows in units of small entries
     roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
     exactly = noise.min(initial=np.inf) < 0.99 * LEAST_SHARE * space.entry_variance
 

@@ -259,7 +259,7 @@ def _relearned(space: ColumnSpace, noise: float, known: _Coefficients, across: O
     U, dtype = space.basis.astype(np.float64), space.basis.dtype
     squares, V = (x[..., ::-1] for x in np.linalg.eigh(known.covariance))
     P, S = U @ V, np.sqrt(np.maximum(squares, 0))
-    if across is not None:
+    if across is not None and space.rank:
         moves = _row_moves(U, known.center, noise, known.Z, across, dtype)
         P, S, _ = np.linalg.svd((P + moves @ V) * S, full_matrices=False)  # no longer orthonormal
     kept = 1e-12 * S.max(initial=0) < S
@@ -333,9 +333,11 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
         residual[idle[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
     rows = across._trusted(values=residual)
     turned = ColumnSpace(Q, np.sqrt(D), None, D / m, np.nan)
-    W, status = solve_columns(turned, rows, penalty=noise * m / D)
+    with np.errstate(over="ignore"):
+        penalty = np.minimum(noise * m / D, np.finfo(np.float64).max)
+    W, status = solve_columns(turned, rows, penalty=penalty)
     moved = np.isin(status, [s for s in Status if s.is_filled]) & np.isfinite(W).all(axis=0)
-    return np.where(moved[:, None], (W.T / np.sqrt(D)) @ V.T, 0.0)
+    return (np.where(moved, W, 0.0).T / np.sqrt(D)) @ V.T
 
 
 def _residuals(U, center, Z, across: Observations, dtype) -> np.ndarray:

@@ -113,9 +113,9 @@ def solve_columns(
         Z *= scale
     alone = status == Status.PRIOR_ONLY
     if space.mean is not None and space.center is None and alone.any():
-        with np.errstate(over="ignore"):  # `_name_overflows` finds it
+        with np.errstate(over="ignore"):  # `name_overflows` finds it
             Z[alone] = _projected(U, space.mean)
-    _name_overflows(U, space.center, Z, status)
+    name_overflows(U, space.center, Z, status)
     _project_full(U, space.center, observations, penalty, Z, n_threads)
     status[observations.full_columns] = Status.FULL
     return Z.T, status
@@ -129,20 +129,22 @@ def _scales_of(penalty, share: float) -> np.ndarray:
     return np.sqrt(share / (share + penalty)) if penalty.all() and share else np.ones(penalty.size)
 
 
-def _name_overflows(U, center, Z, status) -> None:
-    """Coefficients that do not fit into their type, or whose predictions might not."""
+def name_overflows(U, center, Z, status) -> None:
+    """Coefficients, shape (n, r), that do not fit into their type, or whose predictions might not."""
     limit = float(np.finfo(U.dtype).max)
-    if Z.size == 0 or np.nanmax(np.abs(Z), initial=0) < 1e-3 * limit / U.shape[1]:
+    is_small = center is None or np.abs(center).max() < 0.9 * limit
+    if Z.size == 0 or (is_small and np.nanmax(np.abs(Z), initial=0) < 1e-3 * limit / U.shape[1]):
         return
     sizes = np.abs(Z.astype(np.float64)).max(axis=1)
     reach = np.abs(U).sum(axis=1).max() * (sizes / limit) + (0 if center is None else np.abs(center / limit).max())
-    overflown = (reach >= 1) & (status != Status.NO_OBSERVATION)
+    overflown = (reach >= 1) & ~np.isin(status, (Status.NO_OBSERVATION, Status.FULL))
     Z[overflown], status[overflown] = np.nan, Status.OVERFLOW
 
 
 def _judge_zero_space(center, o: Observations, status) -> None:
     """The full columns are zero: a column that is zero too (less the center) is explained, another is not."""
-    x = o.values if center is None else o.values - center[o.rows]
+    with np.errstate(over="ignore"):
+        x = o.values if center is None else o.values - center[o.rows]
     seen = o.n_observed > 0
     status[seen] = Status.SOLVED
     status[o.entry_columns[x != 0]] = Status.UNDETERMINED

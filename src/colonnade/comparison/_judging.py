@@ -84,6 +84,7 @@ def _intervals(answer: Completion, rows, columns):
 
 def _losses(off, hidden: Hidden) -> np.ndarray:
     """Mean square error of every column that has hidden entries, in units of the spread."""
-    squares = np.minimum(np.abs(off) / (hidden.spread or 1.0), 1e100) ** 2
+    with np.errstate(over="ignore"):
+        squares = np.minimum(np.abs(off) / (hidden.spread or 1.0), 1e100) ** 2
     sums, counts = np.bincount(hidden.columns, squares), np.bincount(hidden.columns)
     return sums[counts > 0] / counts[counts > 0]

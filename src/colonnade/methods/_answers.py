@@ -7,7 +7,7 @@ import numpy as np
 from ..column_space import ColumnSpace
 from ..completion import Completion
 from ..observations import Observations
-from ..solve import Status
+from ..solve import Status, name_overflows
 
 
 def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0, known=None) -> Completion:
@@ -35,15 +35,19 @@ def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0, 
         coefficients = ((turn.T @ Z) * unit).T.astype(dtype, order="C")  # a column's coefficients lie together
         values = sizes * largest
         variances = values**2 / max(1, known.sum())
-    finite = np.isfinite(coefficients).all(axis=1)
-    coefficients[~(finite & known)] = np.nan
+    coefficients[~known] = np.nan
     status = np.full(n, Status.SOLVED, np.int8)
-    status[~finite] = Status.OVERFLOW
     status[~known] = Status.UNDETERMINED
     status[~known & (observations.n_observed == 0)] = Status.NO_OBSERVATION
     status[observations.full_columns] = Status.FULL
     space = ColumnSpace(np.ascontiguousarray(U @ turn, dtype=dtype), values, None, variances, float("nan"))
-    return Completion(observations, space, coefficients.T, status, choices=choices, by_columns=False)
+    return without_overflows(Completion(observations, space, coefficients.T, status, choices=choices, by_columns=False))
+
+
+def without_overflows(completion: Completion) -> Completion:
+    """The same, with NaN and a status in the columns whose predictions leave the range of their type."""
+    name_overflows(completion.basis, completion.center, completion.coefficients.T, completion.status)
+    return completion
 
 
 def _signs(U) -> np.ndarray:

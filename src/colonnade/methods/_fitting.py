@@ -14,7 +14,7 @@ from ..leaving_out import is_no_chance
 from ..observations import Observations, as_observations, pointers_of
 from ..solve import Status
 from ..sources import Source
-from ._answers import completion_of
+from ._answers import completion_of, without_overflows
 from ._low_rank import Entries, Factors
 from ._scales import unit_of
 
@@ -117,11 +117,12 @@ def answer_of(o: Observations, X: Factors, unit: float, choices: dict, *, center
     if unseen:
         choices = {**choices, "rows": f"{unseen:,} rows have no entry, and what is filled in there is arbitrary"}
     answer = completion_of(o, X.U, Z, choices, unit=unit)
-    status, partial = answer.status, answer.status != Status.FULL
+    status, partial = answer.status, ~np.isin(answer.status, (Status.FULL, Status.OVERFLOW))
     status[few & partial] = Status.PRIOR if prior else Status.TOO_FEW
-    status[none] = Status.PRIOR_ONLY if prior else Status.NO_OBSERVATION
+    status[none & partial] = Status.PRIOR_ONLY if prior else Status.NO_OBSERVATION
     center = None if center is None else center.astype(o.values.dtype)
-    return replace(answer, space=replace(answer.space, center=center, noise_std=_noise(o, X, unit, center)))
+    space = replace(answer.space, center=center, noise_std=_noise(o, X, unit, center))
+    return without_overflows(replace(answer, space=space))
 
 
 def _noise(o: Observations, X: Factors, unit: float, center) -> float:

@@ -11,6 +11,7 @@ from ..completion import Completion
 from ..observations import Observations, index_dtype, pointers_of
 from ..solve import Status
 from ..sources import as_source
+from ._answers import without_overflows
 from ._scales import unit_of
 
 _BLOCK_CELLS = 4_000_000  # how much is read or multiplied at a time; the answer does not depend on it
@@ -84,6 +85,8 @@ def complete_cross(observations: Observations, *, rank: int | None = None) -> Co
     if rank is not None:
         rank = as_count("rank", rank, 1, min(full.size, omega.size), ", the smaller side of the crossing W")
     C = o.full_matrix().astype(np.float64)
+    unit = unit_of(C)
+    C /= unit
     W = C[omega]
     P, S, Qt = np.linalg.svd(W, full_matrices=False)
     floor = S[0] * max(W.shape) * np.finfo(o.values.dtype).eps
@@ -93,23 +96,27 @@ def complete_cross(observations: Observations, *, rank: int | None = None) -> Co
     turn, sizes, _ = np.linalg.svd(U.T @ C, full_matrices=False)
     U, T = U @ turn[:, :t], turn[:, :t].T @ T
     Z = np.empty((n, t), o.values.dtype)
-    Z[full] = (T @ (P[:, :t].T @ W)).T
+    with np.errstate(over="ignore"):
+        Z[full] = (T @ (P[:, :t].T @ W)).T * unit
     for lo, hi in _runs_of_partial_columns(n, full, max(1, _BLOCK_CELLS // omega.size)):
         R = o.values[o.indptr[lo] : o.indptr[hi]].reshape(hi - lo, omega.size).astype(np.float64, copy=False)
-        Z[lo:hi] = (R @ P[:, :t]) @ T.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z[lo:hi] = ((R / unit) @ P[:, :t]) @ T.T * unit
+    Z[~np.isfinite(Z).all(axis=1)] = np.inf  # also where infinite terms cancel: `without_overflows` finds them
     status = np.full(n, Status.SOLVED, np.int8)
     status[full] = Status.FULL
-    space = _space_of(U, sizes[:t], C, o.values.dtype)
+    space = _space_of(U, sizes[:t], C, unit, o.values.dtype)
     choices = {"method": "Nystrom", "rank": f"{t} directions"}
-    return Completion(o, space, Z.T, status, choices=choices, by_columns=False)
+    return without_overflows(Completion(o, space, Z.T, status, choices=choices, by_columns=False))
 
 
-def _space_of(U, sizes, C, dtype) -> ColumnSpace:
+def _space_of(U, sizes, C, unit: float, dtype) -> ColumnSpace:
+    """The space, of C and sizes in some unit."""
     (m, c), t = C.shape, sizes.size
     freedom = (m - t) * (c - t)
-    unit = unit_of(C)
-    noise = unit * np.linalg.norm(C / unit - U @ (U.T @ (C / unit))) / np.sqrt(freedom) if freedom > 0 else np.nan
+    noise = unit * np.linalg.norm(C - U @ (U.T @ C)) / np.sqrt(freedom) if freedom > 0 else np.nan
     with np.errstate(over="ignore"):
+        sizes = sizes * unit
         variances = sizes**2 / c
     return ColumnSpace(np.ascontiguousarray(U, dtype=dtype), sizes, None, variances, float(noise))
 

@@ -14,6 +14,7 @@ from ..completion import Completion
 from ..nothing_full import refuse_nothing_full
 from ..observations import Observations
 from ..solve import solve_columns
+from ._answers import without_overflows
 from ._fitting import observed, silent
 from ._low_rank import Entries
 from ._scales import unit_of
@@ -63,7 +64,7 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
     reestimate = as_choice("reestimate", reestimate, (True, False))
     rng, progress = as_generator(random_state), as_progress(progress) or silent
     unit = unit_of(o.values)
-    small = replace(o, values=o.values / o.values.dtype.type(unit))
+    small = replace(o, values=_times(o.values, 1 / unit))
     F, sizes, how = _factors_of_full(small, rank)
     Z, status = solve_columns(_space(F, sizes, small), small)
     progress(1, 1 + reestimate)
@@ -77,8 +78,13 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
         "factors": "of the completed matrix" if reestimate else "of the full columns",
     }
     space = _space(F, sizes, small, Z, unit)
+    return without_overflows(Completion(o, space, _times(Z, unit), status, choices=choices, by_columns=not reestimate))
+
+
+def _times(values, unit: float) -> np.ndarray:
+    """The product in the type of the values, in which the unit alone may be too large."""
     with np.errstate(over="ignore"):
-        return Completion(o, space, Z * Z.dtype.type(unit), status, choices=choices, by_columns=not reestimate)
+        return (values * np.float64(unit)).astype(values.dtype)
 
 
 def _factors_of_full(o: Observations, rank) -> tuple[np.ndarray, np.ndarray, str]:
