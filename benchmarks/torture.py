@@ -153,7 +153,7 @@ def in_child(folder: str, arguments: tuple, tall: bool, die_at: int, count=None)
     blocks._BLOCK_ENTRIES = blocks._SMALL_BLOCK_ENTRIES = 300
     if tall:
         blocks.exceeds_memory = lambda shape, memory: True
-        blocks.groups_of_blocks = lambda entries, todo, r, memory: [todo[:3], todo[3:]]
+        blocks.groups_of_blocks = lambda entries, todo, r, memory: [part for part in (todo[:3], todo[3:]) if part]
     calls = [0]
 
     def watched(function):
