@@ -16,6 +16,8 @@ from colonnade.blocks import complete_triples
 from colonnade.cli import _explained
 from colonnade.experiments._results import write_atomically
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):

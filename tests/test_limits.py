@@ -17,6 +17,8 @@ from colonnade.files import _tables
 
 from problems import hide, low_rank
 
+pytestmark = pytest.mark.slow
+
 # A child's ru_maxrss begins with the memory of its parent, so the child itself reads its own peak.
 PROGRAM = """
 import atexit, sys

@@ -23,6 +23,8 @@ from colonnade.blocks import complete_triples
 
 from problems import hide, low_rank
 
+pytestmark = pytest.mark.slow
+
 NAMES = [
     "value=3",
     "row=7",
