@@ -13,6 +13,7 @@ from colonnade.report import write_report
 
 from problems import HOSTILE, noisy
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]  # one browser for all of them
 PHONE, DESK = 360, 1200
 
 
