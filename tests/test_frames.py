@@ -36,17 +36,6 @@ def test_frames_are_matrices(known):
         np.testing.assert_array_equal(co.complete(frame, rank=2).to_dense(), expected)
 
 
-def test_booleans_with_gaps():
-    frames = (
-        pd.DataFrame({"a": [True, False], "b": pd.array([True, None], "boolean")}),
-        pl.DataFrame({"a": [True, False], "b": [True, None]}),
-        pa.table({"a": [True, False], "b": [True, None]}),
-    )
-    for frame in frames:
-        o = co.observations.as_observations(frame)
-        assert o.values.tolist() == [1.0, 0.0, 1.0] and o.full_columns.tolist() == [0]
-
-
 def test_single_precision_is_kept():
     for frame in (
         pd.DataFrame({"a": [1, 2], "b": [1, np.nan]}, dtype=np.float32),
@@ -54,21 +43,6 @@ def test_single_precision_is_kept():
         pa.table({"a": pa.array([1, 2], pa.float32()), "b": pa.array([1, None], pa.float32())}),
     ):
         assert co.complete(frame).to_dense().dtype == np.float32
-
-
-def test_columns_that_are_not_numbers_are_named():
-    text, when = ["1.5", "x"], pd.to_datetime(["2020-01-01", "2020-01-02"])
-    for frame in (
-        pd.DataFrame({"a": [1, 2], "name": text, "when": when}),
-        pl.DataFrame({"a": [1, 2], "name": text, "when": list(when)}),
-        pa.table({"a": [1, 2], "name": text, "when": list(when)}),
-    ):
-        columns = r"2 of 3 columns are not numeric: 'name' \(.*\), 'when' \(.*\)"
-        with pytest.raises(TypeError, match=rf"{columns}; row 1 of column 'name' holds 'x': convert or drop"):
-            co.complete(frame)
-    frame = pd.DataFrame({"when": when, "name": text}, index=["p", "q"])
-    with pytest.raises(TypeError, match=r"row 1 \('q'\) of column 'name' holds 'x'"):
-        co.complete(frame)
 
 
 def test_the_frame_that_came_in_comes_back_filled(known):

@@ -11,7 +11,7 @@ ORDER = [
     ["_progress", "_printable"],
     ["_arguments", "provenance", "_threads", "_tiles", "by_value", "contours"],
     ["_numbers", "_ownership"],
-    ["_writing"],
+    ["_writing", "set_aside", "_frame_numbers"],
     ["frames", "_kernels", "theory", "checkpoints", "manifests"],
     ["sources", "planning", "_gram"],
     ["observations"],

@@ -10,10 +10,11 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._arguments import OR_AUTO, as_count, is_auto
+from ._frame_numbers import matrix_of_frame
 from ._numbers import array_of, numbers_of
 from ._threads import in_threads, one_blas_thread
 from .completion import Completion, complete
-from .frames import is_frame, matrix_of_frame
+from .frames import is_frame
 from .learn import learn, with_mean
 from .observations import Observations, place_of
 from .solve import solve_columns

@@ -22,6 +22,7 @@ from .posterior import deviations
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
+from .set_aside import choices_of
 from .solve import Status, solve_columns
 from .sources import as_source
 from .trials import ErrorScales, Trials, error_scales, noise_of, trials
@@ -413,6 +414,8 @@ def complete(
     bounds=None,
     random_state=None,
     progress=None,
+    ignore=(),
+    only=None,
 ) -> Completion:
     """Fill the columns of which a few entries are known, with the help of those known in full.
 
@@ -444,9 +447,15 @@ def complete(
         places every time; rows or columns in another order may lead to other settings, about as good.
     progress : function or True, optional
         Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
+    ignore : name or list of names
+        Columns of a data frame that are no part of the matrix; `Completion.to_frame` returns them unchanged. So it
+        does with columns of text, dates and Booleans, which need not be named.
+    only : name or list of names, optional
+        The only columns of a data frame that are the matrix. Default: all that hold numbers.
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
-    return completed_by(None, as_observations(data), bounds, random_state, progress, **settings)
+    observations = as_observations(data, ignore=ignore, only=only)
+    return completed_by(None, observations, bounds, random_state, progress, **settings)
 
 
 @one_blas_thread()
@@ -481,7 +490,8 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     solution = (solve or _solve_here)(space, observations, in_partial, penalty=lesson.penalty, progress=progress)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     names = observations.row_names, observations.column_names
-    choices = lesson.choices | data_in_words(whole, screening, found_at(observations, in_partial), names, noise, bounds)
+    choices = choices_of(observations.origin) | lesson.choices
+    choices |= data_in_words(whole, screening, found_at(observations, in_partial), names, noise, bounds)
     more = True, optimism, run, lesson.moved_rows, unused
     return Completion(observations, space, *solution, noise, bounds, choices, *more)
 

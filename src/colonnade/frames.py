@@ -1,24 +1,18 @@
-"""Data frames of pandas, polars and Arrow as matrices and back; none is imported unless the user has one."""
+"""Data frames of pandas, polars and Arrow as matrices and back, with the columns that are set aside."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ._arguments import shown
-from ._numbers import are_numbers, first_rounded, floats_of, odd_one, rounded_words
+from ._frame_numbers import labels_as_text, library_of, matrix_of_frame, refuse_empty, refuse_lazy, series_of
+from .set_aside import SetAside, other_kind, split
 
 
 def is_frame(data) -> bool:
     """Whether `data` is a data frame or Arrow table."""
     return library_of(data) is not None and hasattr(type(data), "columns")
-
-
-def library_of(frame) -> str | None:
-    """The library to whose classes it belongs, also by way of a class made from one of theirs."""
-    roots = (kind.__module__.partition(".")[0] for kind in type(frame).__mro__)
-    return next((root for root in roots if root in ("pandas", "polars", "pyarrow")), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,199 +23,202 @@ class FrameForm:
     ----------
     library : {"pandas", "polars", "pyarrow"}
     columns : pandas Index or list of str
+        Names of all columns, those that are set aside too.
     index : pandas Index or None
+    aside : SetAside or None
+        The columns that are no part of the matrix.
+    whole : dict
+        The dtypes of the columns of the matrix that hold whole numbers, by their positions in the matrix.
     """
 
     library: str
     columns: object
     index: object = None
-
-    @classmethod
-    def of(cls, frame) -> FrameForm:
-        library = library_of(frame)
-        if library == "pandas":
-            return cls(library, frame.columns, frame.index)
-        return cls(library, list(frame.columns) if library == "polars" else frame.column_names)
+    aside: SetAside | None = None
+    whole: dict = field(default_factory=dict)
 
     def row_names(self) -> list[str] | None:
         """None of frames whose rows are merely numbered."""
-        return None if self.index is None else _text_of(self.index)
+        return None if self.index is None else labels_as_text(self.index)
 
     def column_names(self) -> list[str] | None:
-        return _text_of(self.columns) if self.library == "pandas" else self.columns
-
-    def frame(self, matrix):
-        """A frame of this form with the numbers of a matrix; what is not known is NaN in pandas and null elsewhere."""
+        """Names of the columns of the matrix."""
         if self.library == "pandas":
-            import pandas
+            return labels_as_text(self.columns if self.aside is None else self.columns[self._places()])
+        return [self.columns[k] for k in self._places()]
 
-            return pandas.DataFrame(matrix, index=self.index, columns=self.columns)
+    def _places(self) -> list[int]:
+        """Positions of the columns of the matrix among all."""
+        n = len(self.columns)
+        return list(range(n)) if self.aside is None else self.aside.matrix_places(n - len(self.aside.places))
+
+    def frame(self, matrix, is_full):
+        """A frame of this form with the numbers of a matrix; what is not known is NaN in pandas and null elsewhere.
+
+        Columns of whole numbers are whole numbers again where `is_full`, of shape (n,), says that none was missing.
+        """
+        whole = {k: kind for k, kind in self.whole.items() if is_full[k]}
+        if self.library == "pandas":
+            return self._pandas(matrix, whole)
+        columns: list = [None] * len(self.columns)
+        for k, place in enumerate(self._places()):
+            columns[place] = self._column(self.columns[place], matrix[:, k], whole.get(k))
+        for k, place in enumerate(() if self.aside is None else self.aside.places):
+            kept = self.aside.columns
+            columns[place] = kept.get_columns()[k] if self.library == "polars" else kept.column(k)
         if self.library == "polars":
             import polars
 
-            return polars.DataFrame(
-                [
-                    polars.Series(name, matrix[:, k], nan_to_null=True, strict=False)
-                    for k, name in enumerate(self.columns)
-                ]
-            )
-        return table_of(matrix, self.columns)
+            return polars.DataFrame(dict(zip(self.columns, columns)))  # A list would rename a column called "".
+        import pyarrow
+
+        return pyarrow.Table.from_arrays(columns, names=self.columns)
+
+    def _column(self, name: str, numbers, whole):
+        """A column of polars or Arrow, in the type `whole` unless that is None."""
+        if self.library == "polars":
+            import polars
+
+            column = polars.Series(name, numbers, nan_to_null=True, strict=False)
+            return column if whole is None else column.cast(whole)
+        column = array_of_column(numbers)
+        return column if whole is None else column.cast(whole, safe=False)
+
+    def _pandas(self, matrix, whole: dict):
+        import pandas
+
+        if self.aside is None and not whole:
+            return pandas.DataFrame(matrix, index=self.index, columns=self.columns)
+        places, groups = np.array(self._places()), {}
+        for k in range(matrix.shape[1]):
+            groups.setdefault(whole.get(k, matrix.dtype), []).append(k)
+        parts = [pandas.DataFrame(matrix[:, ks], columns=places[ks]).astype(kind) for kind, ks in groups.items()]
+        if self.aside is not None:
+            parts.append(self.aside.columns.set_axis(list(self.aside.places), axis=1).set_axis(range(len(matrix))))
+        joined = pandas.concat(parts, axis=1)[list(range(len(self.columns)))]
+        return joined.set_axis(self.index, axis=0).set_axis(self.columns, axis=1)
 
 
 def frame_of(matrix, observations):
     """The matrix as the kind of frame that the observations came from; a pandas DataFrame if from none."""
-    if isinstance(observations.origin, FrameForm):
-        return observations.origin.frame(matrix)
-    try:
+    form = observations.origin
+    if not isinstance(form, FrameForm):
+        try:
+            form = _pandas_form(observations)
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                "to_frame needs pandas for data that were no frame: pip install pandas, or take to_dense()",
+                name="pandas",
+            ) from None
+    return form.frame(matrix, observations.n_observed == len(matrix))
+
+
+def _pandas_form(observations) -> FrameForm:
+    """The form of data that were no frame; of a file, with the columns that were set aside unless it was transposed."""
+    import pandas
+
+    m, n = observations.shape
+    index = pandas.RangeIndex(m) if observations.row_names is None else pandas.Index(observations.row_names)
+    form, names = observations.origin, observations.column_names
+    is_table = hasattr(form, "aside") and not form.transposed
+    aside = form.aside if is_table else None
+    whole = {k: kind.to_pandas_dtype() for k, kind in form.whole.items()} if is_table else {}
+    if aside is None:
+        columns = pandas.RangeIndex(n) if names is None else pandas.Index(names)
+        return FrameForm("pandas", columns, index, None, whole)
+    columns = titles_with(aside, names, n)
+    kept = replace(aside, columns=aside.columns.to_pandas())
+    return FrameForm("pandas", pandas.Index(columns), index, kept, whole)
+
+
+def titles_with(aside: SetAside, names, count: int) -> list[str]:
+    """Names of all columns of a table, `count` of which are the matrix; positions where these have no names."""
+    places = aside.matrix_places(count)
+    given = dict(zip(places, map(str, places) if names is None else names))
+    given |= dict(zip(aside.places, aside.names))
+    return [given[k] for k in range(len(given))]
+
+
+def arrow_form(form: FrameForm) -> tuple[SetAside | None, dict]:
+    """What was set aside of a frame, and the dtypes of its whole numbers, both as Arrow has them."""
+    import pyarrow
+
+    def column(x):
+        if form.library == "pyarrow":
+            return x
+        try:
+            return x.to_arrow() if form.library == "polars" else pyarrow.Array.from_pandas(x)
+        except (pyarrow.ArrowException, TypeError):  # Python objects of several types
+            return pyarrow.array([None if one is None else str(one) for one in x])
+
+    def empty(kind):
+        if form.library == "polars":
+            import polars
+
+            return polars.Series([], dtype=kind)
         import pandas
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "to_frame needs pandas for data that were no frame: pip install pandas, or take to_dense()", name="pandas"
-        ) from None
-    return pandas.DataFrame(matrix, index=observations.row_names, columns=observations.column_names)
+
+        return pandas.Series([], dtype=kind)
+
+    whole = {k: kind if form.library == "pyarrow" else column(empty(kind)).type for k, kind in form.whole.items()}
+    if form.aside is None:
+        return None, whole
+    kept, count = form.aside.columns, len(form.aside.places)
+    single = {"pandas": lambda k: kept.iloc[:, k], "polars": lambda k: kept.get_columns()[k], "pyarrow": kept.column}
+    arrays = [column(single[form.library](k)) for k in range(count)]
+    table = pyarrow.Table.from_arrays(arrays, names=[str(k) for k in range(count)])
+    return replace(form.aside, columns=table, types=tuple(table.schema.types)), whole
 
 
 def table_of(matrix, names):
     """An Arrow table with a column for each of the matrix, null where it is NaN."""
     import pyarrow
 
-    columns = [pyarrow.array(np.ascontiguousarray(matrix[:, k]), from_pandas=True) for k in range(matrix.shape[1])]
-    return pyarrow.Table.from_arrays(columns, names=list(names))
+    return pyarrow.Table.from_arrays([array_of_column(column) for column in matrix.T], names=list(names))
 
 
-def _text_of(index) -> list[str] | None:
-    """The labels of a pandas Index as text; None if it only counts from 0."""
-    if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None:
-        return None
-    return [str(label) for label in index]
+def array_of_column(numbers):
+    """An Arrow array of numbers, null where they are NaN."""
+    import pyarrow
+
+    return pyarrow.array(np.ascontiguousarray(numbers), from_pandas=True)
 
 
-def matrix_of_frame(frame) -> np.ndarray:
-    """The numbers of a frame, shape (rows, columns), NaN where it holds NA or null.
+def matrix_and_form(frame, ignore=(), only=None) -> tuple[np.ndarray, FrameForm]:
+    """The numbers of a frame, as `matrix_of_frame`, and its form; columns that are not numbers are set aside.
 
-    A column that is not numeric or Boolean is refused by name: "1.5" in quotes is not a number.
+    Parameters
+    ----------
+    frame : data frame of pandas or polars, or Arrow table
+    ignore, only : names of columns
+        As of `set_aside.split`.
     """
     library = library_of(frame)
-    if type(frame).__name__ == "LazyFrame":
-        raise TypeError("a lazy frame holds no data yet: call .collect() on it first")
-    series = _series_of(frame, library)
-    refuse_columns([one for one in series if not is_numeric(*one[1:])], len(series))
-    if 0 in frame.shape:
-        raise ValueError(
-            f"the data frame has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs some of both"
-        )
-    for one in series:
-        if one[2] is not None:
-            _refuse_rounded(*one)
-    single = all(str(kind).lower() in ("float32", "float", "null") for _, kind, _ in series)
-    dtype = "float32" if single else "float64"
+    refuse_lazy(frame)
+    series = series_of(frame, library)
+    refuse_empty(frame)
+    labels = [one[0] for one in series]
+    used, aside = split(labels, [other_kind(*one[1:]) for one in series], ignore, only)
+    whole = {k: series[place][1] for k, place in enumerate(used) if _is_whole(series[place][1])}
+    columns = frame.columns if library == "pandas" else labels
+    index = frame.index if library == "pandas" else None
+    if aside is None:
+        return matrix_of_frame(frame, can_ignore=True), FrameForm(library, columns, index, None, whole)
+    aside = replace(aside, columns=_part(frame, library, list(aside.places)))
+    matrix = matrix_of_frame(_part(frame, library, used), can_ignore=True)
+    return matrix, FrameForm(library, columns, index, aside, whole)
+
+
+def _part(frame, library, places):
+    """Some columns of a frame, which does not change with it."""
     if library == "pandas":
-        return _from_pandas(frame, [column for _, _, column in series], dtype)
-    to_numbers = {"polars": _from_polars, "pyarrow": _from_arrow}[library]
-    return np.column_stack([to_numbers(column, dtype) for _, _, column in series])
+        return frame.iloc[:, places].copy()
+    if library == "pyarrow":
+        return frame.select(places)
+    columns = frame.get_columns()
+    return type(frame)({columns[k].name: columns[k] for k in places})
 
 
-def refuse_columns(wrong: list[tuple], count: int) -> None:
-    """Refuse those of `count` columns that are not numeric: (name, dtype, column), None for a column not at hand."""
-    if wrong:
-        named = ", ".join(f"{shown(name)} ({kind})" for name, kind, _ in wrong[:5])
-        raise TypeError(
-            f"{len(wrong)} of {count} columns are not numeric: {named}{', ...' if len(wrong) > 5 else ''};"
-            f" {next(filter(None, (_odd_cell(*one) for one in wrong)), '')}convert or drop them"
-        )
-
-
-def _series_of(frame, library) -> list[tuple]:
-    """(name, dtype, column) of every column; names may repeat. None for columns of pandas that float64 holds."""
-    if library == "pandas":
-        kinds = zip(frame.columns, frame.dtypes)
-        # Whole numbers of 8 bytes are looked at one column at a time, because float64 may change them.
-        is_plain = {
-            kind: isinstance(kind, np.dtype) and is_numeric(kind) and (kind.kind == "f" or kind.itemsize < 8)
-            for kind in set(frame.dtypes)
-        }
-        return [(name, kind, None if is_plain[kind] else frame.iloc[:, k]) for k, (name, kind) in enumerate(kinds)]
-    if library == "polars":
-        return [(column.name, column.dtype, column) for column in frame.get_columns()]
-    return [(name, frame.column(k).type, frame.column(k)) for k, name in enumerate(frame.column_names)]
-
-
-def is_numeric(kind, column=None) -> bool:
-    """Whether a column of pandas, polars or Arrow is one of real numbers or Booleans, or of nothing but nulls."""
-    word = str(kind).lower().partition("[")[0]
-    if word == "object" and hasattr(column, "iloc"):  # what pandas makes of numbers beside None or NA
-        return are_numbers(column.to_numpy())
-    numeric = "float", "double", "halffloat", "int", "uint", "bool", "decimal", "null"
-    return word.startswith(numeric) and "interval" not in word
-
-
-def _refuse_rounded(name, kind, column) -> None:
-    whole = whole_numbers(kind, column)
-    at = None if whole is None else first_rounded(whole)
-    if at is not None:
-        raise ValueError(rounded_words(f"row {at}{_label(column, at)} of column {shown(name)}", whole[at]))
-
-
-def whole_numbers(kind, column):
-    """The cells of a column that may hold whole numbers beyond 2^53, 0 where nothing is known; None of other columns.
-
-    An array, or a list of Python objects; the column is one of pandas, polars or Arrow.
-    """
+def _is_whole(kind) -> bool:
     word = str(kind).lower()
-    if word.startswith(("int64", "uint64")):
-        if hasattr(column, "iloc"):
-            return column.to_numpy(dtype="uint64" if word.startswith("u") else "int64", na_value=0)
-        return column.fill_null(0).to_numpy()
-    if word.startswith(("int128", "uint128", "decimal", "object")):
-        return np.array(column.to_pylist() if hasattr(column, "to_pylist") else list(column), dtype=object)
-    return None
-
-
-def _label(column, row: int) -> str:
-    return f" ({shown(column.index[row])})" if hasattr(column, "iloc") and _text_of(column.index) else ""
-
-
-def _odd_cell(name, kind, column) -> str:
-    """Which cell makes a column one of text, if it is one."""
-    cells = [] if column is None else texts_of(column) if hasattr(column, "to_pylist") else list(column)
-    if not any(isinstance(x, str) for x in cells):
-        return ""
-    row = odd_one(cells)
-    return f"row {row}{_label(column, row)} of column {shown(name)} holds {shown(cells[row])}: "
-
-
-def texts_of(column) -> list:
-    """The values of an Arrow column; equal ones of a dictionary are one object, so that long text is held once."""
-    held = []
-    for chunk in column.chunks:
-        if hasattr(chunk, "dictionary"):
-            values = chunk.dictionary.to_pylist()
-            held += [None if k is None else values[k] for k in chunk.indices.to_pylist()]
-        else:
-            held += chunk.to_pylist()
-    return held
-
-
-def _from_pandas(frame, columns, dtype) -> np.ndarray:
-    """The matrix; columns that are None all at once, for taking one out of a frame is slow."""
-    M = np.empty(frame.shape, dtype)
-    plain = [k for k, column in enumerate(columns) if column is None]
-    M[:, plain] = frame.iloc[:, plain].to_numpy(dtype=dtype)
-    for k, column in enumerate(columns):
-        if column is not None:
-            M[:, k] = (
-                floats_of(column.to_numpy())
-                if column.dtype == object
-                else column.to_numpy(dtype=dtype, na_value=np.nan)
-            )
-    return M
-
-
-def _from_polars(column, dtype):
-    import polars
-
-    return column.cast(polars.Float32 if dtype == "float32" else polars.Float64).fill_null(np.nan).to_numpy()
-
-
-def _from_arrow(column, dtype):
-    return column.cast(dtype, safe=False).to_numpy(zero_copy_only=False)
+    return word.startswith(("int", "uint")) and not word.startswith("interval")

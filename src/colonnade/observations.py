@@ -12,7 +12,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ._arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
 from ._numbers import before_rounding, first_rounded, numbers_of, rounded_words
 from ._threads import in_threads
-from .frames import FrameForm, is_frame, matrix_of_frame
+from .frames import is_frame, matrix_and_form
+from .set_aside import named_columns
 from .sources import real_dtype
 
 _BLOCK_CELLS = 4_000_000  # how much is converted at a time
@@ -57,23 +58,34 @@ class Observations:
         _check_arrays(self)
 
     @classmethod
-    def from_dense(cls, M, *, weights=None, row_names=None, column_names=None, origin=None) -> Observations:
+    def from_dense(
+        cls, M, *, weights=None, row_names=None, column_names=None, origin=None, ignore=(), only=None
+    ) -> Observations:
         """The entries of M that are not NaN, not null and not masked.
 
         Parameters
         ----------
         M : array of shape (m, n) of real numbers, masked array, or data frame
-            A frame brings its names along.
+            A frame brings its names along. Its columns of text, dates, Booleans and the like are set aside.
         weights : positive array of shape (m, n), optional
+            Of a frame, n may count all its columns or those of the matrix.
         row_names, column_names : str of shape (m,) and (n,), optional
         origin : object, optional
             As of the attribute.
+        ignore : name or list of names
+            Columns of a frame that are no part of the matrix; `to_frame` returns them unchanged.
+        only : name or list of names, optional
+            The only columns of a frame that are the matrix. Default: all that hold numbers.
         """
         if is_frame(M):
-            matrix, form = matrix_of_frame(M), FrameForm.of(M)
+            matrix, form = matrix_and_form(M, ignore, only)
+            if form.aside is not None and np.shape(weights) == M.shape:
+                weights = np.asanyarray(weights)[:, form.aside.matrix_places(matrix.shape[1])]
             M, origin = matrix, origin or form
             row_names = form.row_names() if row_names is None else row_names
             column_names = form.column_names() if column_names is None else column_names
+        else:
+            _refuse_names(M, ignore, only)
         values, seen = _matrix_and_mask(M)
         weights = _checked_weights(weights, seen) if weights is not None else None
         m, n = values.shape
@@ -455,12 +467,23 @@ def index_dtype(m):
     return np.int32 if m < 2**31 else np.int64
 
 
-def as_observations(data) -> Observations:
-    """Observations from whatever a user has: they themselves, an array, a masked array, a data frame, sparse."""
+def _refuse_names(data, ignore, only) -> None:
+    if named_columns(ignore) or only is not None:
+        hint = "give them to colonnade.read" if isinstance(data, Observations) else "leave out columns by number"
+        raise TypeError(f"ignore and only name columns of data frames; got {type(data).__name__}: {hint}")
+
+
+def as_observations(data, *, ignore=(), only=None) -> Observations:
+    """Observations from whatever a user has: they themselves, an array, a masked array, a data frame, sparse.
+
+    `ignore` and `only` name columns of a data frame, as of `Observations.from_dense`.
+    """
+    if not is_frame(data):
+        _refuse_names(data, ignore, only)
     if isinstance(data, Observations):
         return data
     if isinstance(data, (str, bytes, os.PathLike)):
         raise TypeError(f"{shown(data)} is a name, not data: read a file with colonnade.read")
     if type(data).__module__.startswith("scipy.sparse"):
         return Observations.from_sparse(data)
-    return Observations.from_dense(data)
+    return Observations.from_dense(data, ignore=ignore, only=only)

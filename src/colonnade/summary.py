@@ -71,12 +71,15 @@ def in_words(summary: dict) -> list[str]:
     (m, n), full = summary["shape"], summary["n_full_columns"]
     share = 100 * summary["n_observed"] / (m * n)
     entries, columns = _counted(summary["n_filled_entries"], "entry"), _counted(summary["n_filled_columns"], "column")
-    lines = [
+    choices = dict(summary["choices"])
+    aside = choices.pop("set aside", None)
+    lines = [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
+    lines += [
         f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {_counted(full, 'column')} in full and"
         f" {_counted(summary['n_observed'] - full * m, 'entry')} of the other {n - full:,}.",
         f"Filled: {entries} of {columns}.",
     ]
-    lines += [f"Chosen, {name}: {words}." for name, words in summary["choices"].items()]
+    lines += [f"Chosen, {name}: {words}." for name, words in choices.items()]
     return lines + [f"Trust: {line}." for line in summary["trust"]] + not_filled(summary)
 
 

@@ -10,8 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from .._arguments import printable, shown
+from .._frame_numbers import matrix_of_frame
 from .._numbers import EXACT, rounded_words
-from ..frames import matrix_of_frame
 from ..observations import Observations
 from ._kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory
 

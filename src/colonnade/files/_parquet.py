@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._arguments import printable, shown
-from ..frames import is_numeric, matrix_of_frame, refuse_columns, texts_of
+from .._frame_numbers import is_numeric, matrix_of_frame, refuse_columns, texts_of
 from ..observations import Observations
 from ._kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory
 

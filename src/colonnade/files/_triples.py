@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from .._arguments import printable, shown
+from .._frame_numbers import texts_of, whole_numbers
 from .._numbers import first_rounded, rounded_words
-from ..frames import texts_of, whole_numbers
 from ..observations import Observations
 from ._csv import MISSING, beginning, plain, read_columns
 from ._kinds import TIMES_TEXT, FileForm, kind_of, needed_module, refuse_beyond_memory
