@@ -146,8 +146,8 @@ def test_strict_ends_with_four_after_writing(run, folder):
     "content, arguments, code, words",
     [
         ("a,b\n1,2\n", ["absent.csv"], 5, "there is no file absent.csv"),
-        ("a,b\n1,x\n", ["t.csv"], 3, "in row 0, column 'b': 'x'"),
-        ("a,b\n1,\x1b[31m\n", ["t.csv"], 3, r"column 'b': '\x1b[31m'"),
+        ("a,b\n1,x\n3,4\n", ["t.csv"], 3, "in row 0, column 'b': 'x'"),
+        ("a,b\n1,\x1b[31m\n3,4\n", ["t.csv"], 3, r"column 'b': '\x1b[31m'"),
         (
             "a,b\n,1\n2,\n",
             ["t.csv"],

@@ -176,8 +176,9 @@ def test_parquet_wide(known, names, tmp_path):
     assert_same(co.read(path), known, ["0", "2", "4", "6", "8", "10"], names[1])
     pl.DataFrame({"name": names[0], **{name: known[:, j] for j, name in enumerate(ODD)}}).write_parquet(path)
     assert_same(co.read(path), known, *names)
-    with pytest.raises(TypeError, match=r"1 of 11 columns are not numeric: 'name'"):
-        co.read(path, row_names=False)
+    without = co.read(path, row_names=False)
+    assert_same(without, known, None, names[1])
+    assert without.origin.aside.in_words() == "'name' (text)"
 
 
 def test_zarr(known, tmp_path):
@@ -319,8 +320,8 @@ def test_duplicates_are_averaged_or_the_last_wins(tmp_path):
 @pytest.mark.parametrize(
     "content, words",
     [
-        ("a,b\n1,x\n3,y\n", "2 cells of .* are not numbers, the first in row 0, column 'b': 'x'; drop that column"),
-        ("a,b\n1,x\n3,4\n", "1 cell of .* is not a number, in row 0, column 'b': 'x'; leave it empty"),
+        ("a,b\n1,x\n3,y\n", r"one column of numbers, 'a', beside 'b' \(text\).*If its lines are triples"),
+        ("a,b\n1,x\n3,4\n", "1 cell of .* is not a number, in row 0, column 'b': 'x'; leave it empty.*--ignore"),
         ("n,a,b\nr,1,2\ns,3,'1.5\n", r"1 cell .* row 1 \('s'\), column 'b': \"'1.5\""),
         ("a;b\n1;2,5\n", "column 'b': '2,5'; use a decimal point"),
         ("a;b;c\n1,5;2;3\n4,5;5;6\n", "column 'a': '1,5'; use a decimal point"),
@@ -334,7 +335,7 @@ def test_duplicates_are_averaged_or_the_last_wins(tmp_path):
         ("a,b\n", "no row"),
         ("\n\n", "only empty lines"),
         ("", "is empty"),
-        ("a,b\n1,\x1b[31m\n", r"'\\x1b\[31m'"),
+        ("a,b\n1,\x1b[31m\n3,4\n", r"'\\x1b\[31m'"),
     ],
 )
 def test_bad_text_tables(tmp_path, content, words):
@@ -548,7 +549,7 @@ def test_triples_with_an_index_of_pandas(tmp_path):
 
 def test_text_where_numbers_belong_may_be_triples(tmp_path):
     (tmp_path / "t.csv").write_text("station,day,flow\na,monday,1\nb,monday,2\na,tuesday,3\n")
-    with pytest.raises(ValueError, match=r"not numbers.*if its lines are triples, say which columns"):
+    with pytest.raises(ValueError, match=r"one column of numbers, 'flow', beside 'day'.*If its lines are triples, say"):
         co.files.read(tmp_path / "t.csv")
 
 

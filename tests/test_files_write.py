@@ -143,7 +143,8 @@ def test_parquet_of_whole_numbers_with_gaps(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     files.write(co.complete(co.read(tmp_path / "t.parquet")), tmp_path / "f.parquet")
     back = pd.read_parquet(tmp_path / "f.parquet")
-    np.testing.assert_allclose(back.to_numpy(), [[1, 2], [2, 4], [3, 6]], rtol=1e-12)
+    np.testing.assert_allclose(back.to_numpy(float), [[1, 2], [2, 4], [3, 6]], rtol=1e-12)
+    assert back.dtypes.tolist() == [pd.Int64Dtype(), np.float64]
     assert back.index.tolist() == list("xyz")
 
 

@@ -271,7 +271,7 @@ def test_labels_that_are_not_text():
         ({"only": ["q"]}, ValueError, r"only names 'q', which is not a column; the columns are 'city', 'c0', 'c1', "),
         ({"only": ["city", "c0"]}, TypeError, r"only names columns that do not hold numbers: 'city' \(text\)"),
         ({"only": ["c0"], "ignore": ["c0"]}, ValueError, "column 'c0' is named in both ignore and only"),
-        ({"only": []}, TypeError, r"no column of numbers is left: 'city' \(text\), 'c0' \(ignored\)"),
+        ({"only": []}, TypeError, r"no column of numbers is left: 'city' \(ignored\), 'c0' \(ignored\)"),
         ({"ignore": [["c0"]]}, TypeError, "ignore must be names of columns; got"),
         ({"ignore": 5}, ValueError, "ignore names '5', which is not a column"),
         ({"ignore": ["\x1b[0m" * 100]}, ValueError, r"'\\x1b"),

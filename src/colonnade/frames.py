@@ -64,8 +64,7 @@ class FrameForm:
         for k, place in enumerate(self._places()):
             columns[place] = self._column(self.columns[place], matrix[:, k], whole.get(k))
         for k, place in enumerate(() if self.aside is None else self.aside.places):
-            kept = self.aside.columns
-            columns[place] = kept.get_columns()[k] if self.library == "polars" else kept.column(k)
+            columns[place] = _column_at(self.aside.columns, self.library, k)
         if self.library == "polars":
             import polars
 
@@ -163,18 +162,10 @@ def arrow_form(form: FrameForm) -> tuple[SetAside | None, dict]:
     whole = {k: kind if form.library == "pyarrow" else column(empty(kind)).type for k, kind in form.whole.items()}
     if form.aside is None:
         return None, whole
-    kept, count = form.aside.columns, len(form.aside.places)
-    single = {"pandas": lambda k: kept.iloc[:, k], "polars": lambda k: kept.get_columns()[k], "pyarrow": kept.column}
-    arrays = [column(single[form.library](k)) for k in range(count)]
+    count = len(form.aside.places)
+    arrays = [column(_column_at(form.aside.columns, form.library, k)) for k in range(count)]
     table = pyarrow.Table.from_arrays(arrays, names=[str(k) for k in range(count)])
     return replace(form.aside, columns=table, types=tuple(table.schema.types)), whole
-
-
-def table_of(matrix, names):
-    """An Arrow table with a column for each of the matrix, null where it is NaN."""
-    import pyarrow
-
-    return pyarrow.Table.from_arrays([array_of_column(column) for column in matrix.T], names=list(names))
 
 
 def array_of_column(numbers):
@@ -207,6 +198,13 @@ def matrix_and_form(frame, ignore=(), only=None) -> tuple[np.ndarray, FrameForm]
     aside = replace(aside, columns=_part(frame, library, list(aside.places)))
     matrix = matrix_of_frame(_part(frame, library, used), can_ignore=True)
     return matrix, FrameForm(library, columns, index, aside, whole)
+
+
+def _column_at(frame, library, place: int):
+    """A column by its position."""
+    if library == "pandas":
+        return frame.iloc[:, place]
+    return frame.get_columns()[place] if library == "polars" else frame.column(place)
 
 
 def _part(frame, library, places):

@@ -129,7 +129,7 @@ def split(labels, kinds, ignore=(), only=None) -> tuple[list[int], SetAside | No
         named = listed([labels[k] for k in wrong], [kinds[k] for k in wrong])
         raise TypeError(f"only names columns that do not hold numbers: {named}; convert them, or leave them out")
     left_out = [k in ignored or (wanted is not None and k not in wanted) for k in range(len(labels))]
-    words = ["ignored" if out and kind is None else kind for out, kind in zip(left_out, kinds)]
+    words = ["ignored" if out else kind for out, kind in zip(left_out, kinds)]
     aside = [k for k, word in enumerate(words) if word is not None]
     if len(aside) == len(labels):
         named = listed(labels, words)

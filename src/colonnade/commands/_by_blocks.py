@@ -163,6 +163,8 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
 
     if options["missing"]:
         raise click.UsageError("--missing is for what fits into memory: leave these lines out of the triples")
+    if options["ignore"] or options["only"]:
+        raise click.UsageError("--ignore and --only are for wide tables; of triples only the three columns are read")
     given = _triples(inputs, options)
     outputs = outputs or [Path(f"{inputs[0].absolute().stem}-completed")]
     folders = [output for output in outputs if not output.suffix]

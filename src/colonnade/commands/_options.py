@@ -28,9 +28,24 @@ _READ = (
         multiple=True,
         help="What else stands for an entry that is not known, such as -999 or '?'; may be given several times.",
     ),
+    click.option(
+        "--ignore",
+        metavar="NAME",
+        multiple=True,
+        help="A column of a csv or Parquet table that is not filled and not used, such as an identifier; it is written"
+        " back unchanged. May be given several times. Columns of text, dates and Booleans need not be named.",
+    ),
+    click.option(
+        "--only",
+        metavar="NAME",
+        multiple=True,
+        help="A column of a csv or Parquet table to use; may be given several times. Default: all columns of numbers.",
+    ),
     click.option("--transpose", is_flag=True, help="The things to fill are rows of the file, not columns."),
 )
-_READ_NAMES = "row", "column", "value", "key", "header", "row_names", "duplicates", "missing", "transpose"
+_READ_NAMES = (
+    *("row", "column", "value", "key", "header", "row_names", "duplicates", "missing", "ignore", "only", "transpose"),
+)
 
 
 def input_options(command=None, *, required: bool = True):
@@ -51,7 +66,21 @@ def read_input(inputs, options: dict):
     given = {name: options.pop(name) for name in _READ_NAMES}
     for name in ("header", "row_names"):
         given[name] = "auto" if given[name] is None else given[name]
+    given["only"] = given["only"] or None
     return read(inputs, **given, memory_limit=options.pop("memory_limit", None))
+
+
+def set_aside_fact(observations) -> dict[str, str]:
+    """The columns that were set aside, in words, under the key set_aside; empty if there are none."""
+    from ..set_aside import choices_of
+
+    words = choices_of(observations.origin).get("set aside")
+    return {} if words is None else {"set_aside": words}
+
+
+def set_aside_line(observations) -> list[str]:
+    """The same as a line for people; no line if there are none."""
+    return [f"Set aside: {words}." for words in set_aside_fact(observations).values()]
 
 
 class AutoOr(click.ParamType):

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import input_options, progress, read_input
+from ._options import input_options, progress, read_input, set_aside_fact, set_aside_line
 
 _KINDS = ".png", ".svg", ".pdf"
 
@@ -60,9 +60,10 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
     if plot is not None and comparison.finished:
         _write_picture(comparison, plot, force)
     if as_json:
-        say(json.dumps(comparison.to_dict(), allow_nan=False))
+        aside = set_aside_fact(data)
+        say(json.dumps({**comparison.to_dict(), **aside}, allow_nan=False))
     else:
-        for line in str(comparison).split("\n"):
+        for line in [*set_aside_line(data), *str(comparison).split("\n")]:
             say(line)
     if comparison.interrupted:
         sys.exit(130)

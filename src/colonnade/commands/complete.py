@@ -116,12 +116,24 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
         facts |= {} if scores is None else {"scores": _SCORES_MODEL}
         say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:
-        for line in [source, *in_words(summary), *scored, f"Written: {', '.join(map(str, outputs))}"]:
+        written = [*_numbers_only(summary, outputs), f"Written: {', '.join(map(str, outputs))}"]
+        for line in [source, *in_words(summary), *scored, *written]:
             say(line)
     if strict and summary["n_unfilled_columns"]:
         failure = click.ClickException(not_filled(summary)[0])
         failure.exit_code = 4
         raise failure
+
+
+def _numbers_only(summary: dict, outputs) -> list[str]:
+    """Which outputs lack the columns that were set aside."""
+    from ..files import SUFFIXES
+
+    lacking = [path for path in outputs if SUFFIXES.get(path.suffix.lower()) in ("npy", "npz", "zarr", None)]
+    lacking = [str(path) for path in lacking if path.suffix.lower() != ".html"]
+    if "set aside" not in summary["choices"] or not lacking:
+        return []
+    return [f"Numbers only: {', '.join(lacking)}; the columns that were set aside are in csv and Parquet files."]
 
 
 def _in_memory(inputs, outputs, entries, level: float, force: bool, options: dict) -> tuple:

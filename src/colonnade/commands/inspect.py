@@ -8,7 +8,7 @@ import sys
 import click
 
 from ._lines import say
-from ._options import input_options, progress, read_input
+from ._options import input_options, progress, read_input, set_aside_fact, set_aside_line
 
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 
@@ -30,10 +30,12 @@ def command(inputs, as_json, **options) -> None:
     with progress("inspecting"):
         facts = inspect_observations(observations)
     if as_json:
+        facts |= set_aside_fact(observations)
         say(json.dumps({"inputs": [str(path) for path in inputs], **facts}, allow_nan=False))
         return
     blocks = _can_show(_BARS)
-    for line in [*_picture(observations, blocks), *inspection_in_words(facts), *_spectrum_bars(facts, blocks)]:
+    found = [*inspection_in_words(facts), *_spectrum_bars(facts, blocks)]
+    for line in [*set_aside_line(observations), *_picture(observations, blocks), *found]:
         say(line)
     for sentence in facts["advice"]:
         say(f"Advice: {sentence}")

@@ -1,19 +1,20 @@
-"""Text tables: what the first lines tell, and cells that are no numbers named by their place."""
+"""Text tables: what the first lines tell, and cells that are no numbers named by their place.
+
+A column of text has text in it and no number. Both in one column are refused: one of them may be a typo.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
 from .._arguments import printable, shown
-from .._frame_numbers import matrix_of_frame
 from .._numbers import EXACT, rounded_words
-from ..observations import Observations
-from ._kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory
+from ._kinds import needed_module, one_line
 
 _SAMPLE = 200  # lines that decide whether there are names
 _FEWEST_LINES = 8  # Lines that are read for it however long they are: a header and _FEWEST_LABELS others.
@@ -24,10 +25,19 @@ MISSING = (
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*$"
-_DECIMAL_COMMA = r"^\s*[+-]?\d+,\d+\s*$"
+DECIMAL_COMMA = r"^\s*[+-]?\d+,\d+\s*$"
+NUMERAL = f"{NUMBER}|{DECIMAL_COMMA}"
+_DATE = re.compile(r"^\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)? ?(Z|[+-]\d\d:?\d\d)?)?\s*$")
 _FEWEST_LABELS = 6  # numbers that can hardly be in order by chance
 _FEWEST_COUNTED = 4  # columns that count up; three could be a triple
 _TITLES = {"", "id", "index", "key", "name", "names", "row", "rows", "row_name", "row_names", "rowname", "unnamed: 0"}
+
+
+_NO_DOUBLE = "conversion error to double"  # What Arrow says of text where a number should be.
+
+
+class NotNumbers(ValueError):
+    """Cells of a text table are not numbers."""
 
 
 @dataclass(frozen=True)
@@ -46,48 +56,6 @@ class Beginning:
     delimiter: str
     lines: list[list[str]]
     starts: list[int]
-
-
-def read_csv(
-    path: Path, header, row_names, delimiter: str | None, missing=(), limit: float | None = None
-) -> Observations:
-    """A wide table of numbers; a cell that is empty, or one of the words `missing`, is unseen."""
-    refuse_beyond_memory(path, path.stat().st_size, times=TIMES_TEXT, limit=limit)
-    begun = beginning(path, delimiter)
-    _refuse_many_cells(path, begun, limit)
-    begun = replace(begun, lines=[["" if cell in missing else cell for cell in line] for line in begun.lines])
-    first = begun.lines[0]
-    untitled = len(begun.lines) > 1 and len(begun.lines[1]) == len(first) + 1  # R sets no title over row names
-    if header == "auto":
-        header = untitled or _has_header(begun.lines)
-    body = begun.lines[header:]
-    if not body:
-        raise ValueError(
-            f"{printable(path)} has a line of names and no row; say --no-header (header=False) if these are data"
-        )
-    if row_names == "auto":
-        row_names = untitled or _has_row_names(body, first[0] if header else None)
-    table = read_columns(path, begun, header, ["f0"] if row_names else [], missing=missing)
-    names = table.column(0).to_pylist() if row_names else None
-    titles = first[row_names and not untitled :] if header else None
-    if titles is not None and len(titles) != table.num_columns - row_names:
-        raise ValueError(
-            f"{printable(path)} has {len(first)} names in its first line and {table.num_columns} cells in the next:"
-            " check the delimiter, or say --no-header (header=False)"
-        )
-    form = FileForm(
-        "csv", delimiter=begun.delimiter, header=header, corner=None if untitled else plain(first)[0] if header else ""
-    )
-    matrix = matrix_of_frame(table.select(table.column_names[row_names:]))
-    return Observations.from_dense(matrix, row_names=plain(names), column_names=plain(titles), origin=form)
-
-
-def _refuse_many_cells(path: Path, begun: Beginning, limit: float | None) -> None:
-    """Refuse a table that would not fit: 8 bytes for a cell, as many as the length of the first lines tells."""
-    last = begun.lines[1:] or begun.lines  # not the line of names, which may be much longer than others
-    length = sum(len(cell) + 1 for line in last for cell in line)
-    cells = path.stat().st_size / max(1, length) * sum(map(len, last))
-    refuse_beyond_memory(path, 8.0 * cells, times=TIMES_TABLE, limit=limit)
 
 
 def beginning(path: Path, delimiter: str | None = None) -> Beginning:
@@ -153,14 +121,20 @@ def _decoded(path: Path, line: bytes) -> str:
     return text
 
 
-def _has_header(lines: list[list[str]]) -> bool:
+def has_header(lines: list[list[str]]) -> bool:
     """Whether the first line holds names.
 
     It does if there is text in it besides the first cell; or in the first cell and no text below it; or if that cell
     is a usual title, or the others look like years, wavelengths or numbers of things; or if nothing stands in the first
     cell and the others look like numbers of columns, as pandas writes them; or if all count up from 0 or 1, as it
-    writes them without an index.
+    writes them without an index. Columns of text tell nothing, unless they hold dates or Booleans and their first cell
+    is another text.
     """
+    text = {j: cells for j, cells in text_columns(lines[1:]).items() if j > 0}
+    titles = {j: lines[0][j] for j in text if j < len(lines[0]) and _is_text(lines[0][j])}
+    if any(text_kind([title]) != text_kind(text[j]) for j, title in titles.items()):
+        return True
+    lines = [[cell for j, cell in enumerate(line) if j not in text] for line in lines]
     first, below = lines[0], [line[0] for line in lines[1:]]
     if any(_is_text(cell) for cell in first[1:]):
         return True
@@ -194,17 +168,34 @@ def _are_labels(lines: list[list[str]]) -> bool:
     return all(number.is_integer() for number in numbers) and not all(float(cell).is_integer() for cell in below)
 
 
-def _has_row_names(body: list[list[str]], title: str | None) -> bool:
+def has_row_names(body: list[list[str]], title: str | None) -> bool:
     """Whether the first column holds names: text, or whole numbers, different under a usual title or counting up."""
     cells = [line[0] for line in body]
     text = [cell for cell in cells if _is_text(cell)]
     if text:
-        return not all(re.match(_DECIMAL_COMMA, cell) for cell in text)
+        return not all(re.match(DECIMAL_COMMA, cell) for cell in text)
     if title is None or not all(cell.strip().isdigit() for cell in cells):
         return False
     numbers = [int(cell) for cell in cells]
     counts_up = numbers == list(range(numbers[0], numbers[0] + len(numbers))) and len(numbers) >= _FEWEST_LABELS
     return counts_up or (title.strip().lower() in _TITLES and _distinct(cells))
+
+
+def text_columns(lines: list[list[str]]) -> dict[int, list[str]]:
+    """The columns with text and without a number in some lines, by position, with their cells that are not empty."""
+    columns: dict[int, list[str]] = {}
+    for line in lines:
+        for j, cell in enumerate(line):
+            if cell.strip() and cell not in MISSING:
+                columns.setdefault(j, []).append(cell)
+    return {j: cells for j, cells in columns.items() if not any(re.match(NUMERAL, cell) for cell in cells)}
+
+
+def text_kind(cells) -> str:
+    """What the cells of a column of text hold: dates, Booleans or text."""
+    if all(cell.strip().lower() in ("true", "false") for cell in cells):
+        return "Booleans"
+    return "dates" if all(_DATE.match(cell) for cell in cells) else "text"
 
 
 def _is_text(cell: str) -> bool:
@@ -229,7 +220,8 @@ def read_columns(path: Path, begun: Beginning, header: bool, text=(), only=None,
     try:
         table = _parsed(*arguments)
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(_refusal(error, arguments, titles, text)) from None
+        kind = NotNumbers if _NO_DOUBLE in str(error) else ValueError
+        raise kind(_refusal(error, arguments, titles, text)) from None
     _refuse_rounded(table, arguments, titles, text)
     return table
 
@@ -241,14 +233,15 @@ def _refuse_rounded(table, arguments, titles, text) -> None:
     large = [name for name in table.column_names if name not in text and reaches_exact(table.column(name))]
     if not large:
         return
-    *others, types, _, missing = arguments
+    *others, types, only, missing = arguments
     asked = [name for name in table.column_names if name in text] + large
     cells = _parsed(*others, dict.fromkeys(types, pyarrow.string()), asked, missing)
     for name in large:
         at = first_rounded_text(cells.column(name), table.column(name))
         if at is not None:
             where = f"the cell of {printable(arguments[0])} in {_place(cells, at, name, titles, types, text)}"
-            raise ValueError(rounded_words(where, int(cells.column(name)[at].as_py())))
+            remedy = "" if only else "; set identifiers aside with --ignore (ignore=...)"
+            raise ValueError(rounded_words(where, int(cells.column(name)[at].as_py())) + remedy)
 
 
 def reaches_exact(numbers) -> bool:
@@ -280,7 +273,7 @@ def _refusal(error, arguments, titles, text) -> str:
     import pyarrow
 
     path = arguments[0]
-    if "conversion error to double" in str(error):
+    if _NO_DOUBLE in str(error):
         try:
             return _wrong_cells(path, arguments, titles, text) or f"{printable(path)}: {one_line(error)}"
         except pyarrow.ArrowInvalid as another:
@@ -349,16 +342,16 @@ def _wrong_cells(path: Path, arguments, titles, text) -> str | None:
             wrong = pc.indices_nonzero(pc.invert(good))
             count += len(wrong)
             if len(wrong) and (first is None or wrong[0].as_py() < first[0]):
-                first = wrong[0].as_py(), int(name[1:]), column[wrong[0].as_py()].as_py(), len(wrong)
+                first = wrong[0].as_py(), int(name[1:]), column[wrong[0].as_py()].as_py()
     if first is None:
         return None
-    row, j, cell, in_its_column = first
+    row, j, cell = first
     place = _place(table, row, f"f{j}", titles, types, text)
     remedy = "leave it empty, or name it with --missing (missing=...), if it is not known"
-    if re.match(_DECIMAL_COMMA, cell):
+    if re.match(DECIMAL_COMMA, cell):
         remedy = "use a decimal point"
-    elif 1 < in_its_column == table.num_rows:
-        remedy = "drop that column, which has no number"
+    elif only is None:
+        remedy += "; or set its column aside with --ignore (ignore=...)"
     wrong = (
         f"1 cell of {printable(path)} is not a number, in"
         if count == 1

@@ -6,14 +6,15 @@ import json
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
-from .._arguments import printable
+from .._arguments import printable, shown
 from .._writing import in_bytes
+from ..set_aside import SetAside
 
 SUFFIXES = {
     ".npy": "npy",
@@ -78,6 +79,10 @@ class FileForm:
         Of a Parquet file.
     transposed : bool
         Whether rows of the file are columns of the matrix.
+    aside : SetAside or None
+        The columns of a csv or Parquet file that are no part of the matrix, as an Arrow table.
+    whole : dict
+        The Arrow types of its columns of whole numbers, by their positions among the columns of numbers.
     """
 
     kind: str
@@ -93,6 +98,8 @@ class FileForm:
     index_types: tuple = ()
     metadata: dict | None = None
     transposed: bool = False
+    aside: SetAside | None = None
+    whole: dict = field(default_factory=dict)
 
     def oriented(self, pair):
         """What belongs to rows and columns of the matrix, as it belongs to rows and columns of the file; and back."""
@@ -218,6 +225,15 @@ def refuse_beyond_memory(
         there = machine if limit is None or most < limit else f"the memory limit leaves {in_bytes(limit)} for it"
         more = "" if limit is None else "raise --memory-limit (memory_limit=...), or "
         raise MemoryError(f"{printable(path)}{what} declares {in_bytes(declared)}{needs}, and {there}: {more}{remedy}")
+
+
+def refuse_one_column(path: Path, names, aside: SetAside) -> None:
+    """Refuse a file with text beside a single column of numbers: nothing can be learned from it, or it is triples."""
+    if len(names) == 1:
+        raise ValueError(
+            f"{printable(path)} has one column of numbers, {shown(names[0])}, beside {aside.in_words()}; a table needs"
+            " at least two. If its lines are triples, say which columns are row, column and value"
+        )
 
 
 def blocks_of(completion, step: int | None = None):

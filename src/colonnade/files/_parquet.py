@@ -4,58 +4,98 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from .._arguments import printable, shown
-from .._frame_numbers import is_numeric, matrix_of_frame, refuse_columns, texts_of
+from .._frame_numbers import matrix_of_frame, refuse_columns, texts_of
 from ..observations import Observations
-from ._kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory
+from ..set_aside import named_columns, other_kind, split
+from ._kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory, refuse_one_column
 
 TEXT_BYTES = 1 << 26  # of text that are decoded at a time, about
 _LARGE_GROUP = 1 << 26  # bytes of a row group from which it is read piece by piece
 _FEW_LINES = 64  # that are decoded at a time where the footer does not tell how long the text is
 
 
-def read_parquet(path: Path, row_names, limit: float | None = None) -> Observations:
-    """A wide table of numbers, null is unseen; the index of pandas, or a first column of text, names the rows."""
+def read_parquet(path: Path, row_names, limit: float | None = None, *, ignore=(), only=None) -> Observations:
+    """A wide table, null is unseen; the index of pandas, or a first column of text, names the rows.
+
+    Other columns of text, dates and Booleans are set aside, as are those that `ignore` names.
+    """
     with opened(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        if not n_rows or not len(schema):
-            raise ValueError(f"{printable(path)} has {n_rows:,} rows and {len(schema):,} columns")
-        index = _index_columns(schema, row_names)
-        fields = [field for k, field in enumerate(schema) if k not in index]
-        refuse_beyond_memory(path, n_rows * len(fields) * 8.0, times=TIMES_TABLE, limit=limit)
-        _refuse_other_columns(path, fields, limit)
-        names, values = _names_and_values(path, schema, index, limit)
-        rows = _row_names(path, names, limit) if index else None
-    kept = {"index": names, "index_types": [schema.field(k).type for k in index]}
-    form = FileForm("parquet", metadata=schema.metadata, **kept)
+    if not n_rows or not len(schema):
+        raise ValueError(f"{printable(path)} has {n_rows:,} rows and {len(schema):,} columns")
+    index = _index_columns(schema, row_names, {str(name) for name in named_columns(ignore) + named_columns(only)})
+    others = [k for k in range(len(schema)) if k not in index]
+    fields = [schema.field(k) for k in others]
+    _refuse_other_columns(path, fields, limit)
+    used, aside = split([one.name for one in fields], [other_kind(one.type) for one in fields], ignore, only)
+    refuse_beyond_memory(path, n_rows * len(used) * 8.0, times=TIMES_TABLE, limit=limit)
+    kept = [] if aside is None else [others[k] for k in aside.places]
+    names, columns, values = _tables(path, schema, index, kept, limit)
+    if aside is not None:
+        refuse_one_column(path, values.column_names, aside)
+        aside = replace(aside, columns=columns, types=tuple(schema.field(k).type for k in kept))
+    form = FileForm(
+        "parquet",
+        metadata=schema.metadata,
+        index=names,
+        index_types=[schema.field(k).type for k in index],
+        aside=aside,
+        whole={k: kind for k, kind in enumerate(values.schema.types) if _is_whole(kind)},
+    )
     return Observations.from_dense(
-        matrix_of_frame(values), row_names=rows, column_names=values.column_names, origin=form
+        matrix_of_frame(values, can_ignore=True),
+        row_names=_row_names(path, names, limit) if index else None,
+        column_names=values.column_names,
+        origin=form,
     )
 
 
-def _names_and_values(path: Path, schema, index: list[int], limit: float | None) -> tuple:
-    """The columns at `index`, None if there are none, and the others; Arrow tables, the first with dictionaries."""
-    titles = [schema.names[k] for k in index]
-    others = [k for k in range(len(schema)) if k not in index]
-    alike = any(schema.names[k] in titles for k in others)  # Arrow chooses columns by name: then both are read at once
-    names = table_with_text(path, titles, limit) if index and not alike else None
-    wanted = list(dict.fromkeys(schema.names[k] for k in others)) if names is not None else None
-    with by_pieces(path, titles if alike else ()) as pieces:
-        read = checked(path, pieces.read, columns=wanted, use_threads=pieces.metadata.num_rows > len(others))
-    return (read.select(index), read.select(others)) if alike else (names, read)
+def _is_whole(kind) -> bool:
+    import pyarrow.types as kinds
+
+    return kinds.is_integer(kind)
+
+
+def _tables(path: Path, schema, index: list[int], aside: list[int], limit: float | None) -> tuple:
+    """The columns at `index`, those at `aside` and all others as Arrow tables, the first two with dictionaries.
+
+    The first two are None where there are none.
+    """
+    apart = index + aside
+    titles = [schema.names[k] for k in apart]
+    others = [k for k in range(len(schema)) if k not in apart]
+    counts = Counter(schema.names)
+    if any(counts[title] > 1 for title in titles):  # Arrow chooses columns by name: read all of them.
+        with by_pieces(path, titles) as pieces:
+            read = checked(path, pieces.read, use_threads=pieces.metadata.num_rows > len(others))
+        return tuple(read.select(some) if some else None for some in (index, aside, others))
+    names = table_with_text(path, titles[: len(index)], limit) if index else None
+    remedy = "leave these columns out of the file"
+    columns = table_with_text(path, titles[len(index) :], limit, remedy) if aside else None
+    wanted = list(dict.fromkeys(schema.names[k] for k in others)) if apart else None
+    with by_pieces(path) as pieces:
+        values = checked(path, pieces.read, columns=wanted, use_threads=pieces.metadata.num_rows > len(others))
+    return names, columns, values
 
 
 def _refuse_other_columns(path: Path, fields, limit: float | None) -> None:
-    """Refuse columns without numbers before the table is read, for they may be of any size."""
-    wrong = [field for field in fields if not is_numeric(field.type)]
-    if wrong:
-        names = [field.name for field in fields]
-        text = next((one.name for one in wrong if is_text(one.type) and names.count(one.name) == 1), None)
-        column = None if text is None else table_with_text(path, [text], limit).column(0)
-        refuse_columns([(one.name, one.type, column if one.name == text else None) for one in wrong], len(fields))
+    """Refuse columns of bytes, lists and the like before the table is read, because they may be of any size."""
+    wrong = [field for field in fields if other_kind(field.type) is not None and not _can_be_aside(field.type)]
+    refuse_columns([(one.name, one.type, None) for one in wrong], len(fields))
+
+
+def _can_be_aside(kind) -> bool:
+    """Whether columns of a type are set aside: text, also in dictionaries, dates, times and Booleans."""
+    import pyarrow.types as kinds
+
+    kind = kind.value_type if kinds.is_dictionary(kind) else kind
+    return is_text(kind) or kinds.is_temporal(kind) or kinds.is_boolean(kind) or other_kind(kind) is None
 
 
 def _row_names(path: Path, names, limit: float | None) -> list[str]:
@@ -79,7 +119,7 @@ def is_text(kind) -> bool:
     return kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
 
 
-def table_with_text(path: Path, fields, limit: float | None = None):
+def table_with_text(path: Path, fields, limit: float | None = None, remedy: str = "shorten the names"):
     """Columns of a file as an Arrow table, with dictionaries in place of text; bytes are counted as they come."""
     import pyarrow
 
@@ -88,7 +128,7 @@ def table_with_text(path: Path, fields, limit: float | None = None):
         parts.append(batch)
         size += batch.nbytes
         what = f", {'column' if len(fields) == 1 else 'columns'} {', '.join(map(shown, fields))},"
-        refuse_beyond_memory(path, size, what, times=TIMES_TEXT, limit=limit, remedy="shorten the names")
+        refuse_beyond_memory(path, size, what, times=TIMES_TEXT, limit=limit, remedy=remedy)
     return pyarrow.Table.from_batches(parts).select(list(fields)) if parts else opened(path).read(columns=list(fields))
 
 
@@ -149,8 +189,11 @@ def checked(path: Path, read, *arguments, **options):
         raise ValueError(f"{printable(path)} is damaged: {one_line(error)}") from error
 
 
-def _index_columns(schema, row_names) -> list[int]:
-    """Which columns are names of rows; by position, because another column may be called the same."""
+def _index_columns(schema, row_names, named: set[str]) -> list[int]:
+    """Which columns are names of rows; by position, because another column may be called the same.
+
+    A first column of text is not, if it is among the columns that `ignore` or `only` has named.
+    """
     import pyarrow.types as kinds
 
     if row_names is False:
@@ -161,7 +204,7 @@ def _index_columns(schema, row_names) -> list[int]:
         return found
     kind = schema[0].type
     kind = kind.value_type if kinds.is_dictionary(kind) else kind
-    return [0] if row_names is True or is_text(kind) else []
+    return [0] if row_names is True or (is_text(kind) and schema.names[0] not in named) else []
 
 
 def pandas_metadata(metadata) -> dict:

@@ -13,13 +13,16 @@ import numpy as np
 from .._arguments import as_choice, as_real, as_shape, printable
 from .._numbers import reads_as_number
 from ..observations import Observations
+from ..set_aside import named_columns
 from ._arrays import read_npy, read_npz
-from ._csv import beginning, plain, read_csv
+from ._csv import beginning, plain
 from ._kinds import files_in, is_zarr, kind_of
 from ._parquet import opened, read_parquet
 from ._triples import DEFAULT_FIELDS, read_triples
+from ._wide_csv import read_csv
 from ._zarr import read_zarr
 
+_NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of numbers"  # In messages about cells.
 _UNNAMED_INDEX = r"__index_level_\d+__"  # as pandas calls it in a Parquet file
 
 
@@ -38,6 +41,8 @@ def read(
     transpose: bool = False,
     missing=(),
     memory_limit: float | None = None,
+    ignore=(),
+    only=None,
 ) -> Observations:
     """Observations from a file, with the names of its rows and columns.
 
@@ -68,6 +73,11 @@ def read(
     memory_limit : float, optional
         Bytes that the data may need in memory until they are completed; files that would need more are refused before
         they are read. Default: the memory of this machine.
+    ignore : name or list of names
+        Columns of a wide csv or Parquet file that are no part of the matrix. They are set aside, as are columns of
+        text, dates and Booleans, and `files.write` puts them back in place.
+    only : name or list of names, optional
+        The only columns that are the matrix. Default: all that hold numbers.
 
     Returns
     -------
@@ -82,7 +92,9 @@ def read(
     fields = checked_fields(row, column, value)
     words, numbers = _marks(missing)
     try:
-        observations = _read(paths_of(path), fields, header, row_names, delimiter, key, shape, duplicates, words, limit)
+        names = {"ignore": ignore, "only": only}
+        told = header, row_names, delimiter, key, shape, duplicates, words, limit, names
+        observations = _read(paths_of(path), fields, *told)
     except UnicodeDecodeError as error:
         raise ValueError(f"{printable(path)} holds names that are not text in UTF-8: {error}") from error
     if numbers:
@@ -103,14 +115,17 @@ def _marks(missing) -> tuple[list[str], list[float]]:
     return [str(one) for one in given], [float(one) for one in given if reads_as_number(one)]
 
 
-def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates, missing, limit) -> Observations:
+def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates, missing, limit, names) -> Observations:
     fields = fields_of_triples(paths, fields, delimiter)
     if fields is not None:
+        _refuse_names("triples", names)
         return read_triples(paths, fields, shape, duplicates, header, delimiter, limit)
     (path,) = paths
     kind = kind_of(path)
     if shape is not None:
         raise ValueError(f"a shape is for triples; {printable(path)} has its own")
+    if kind not in ("csv", "parquet"):
+        _refuse_names(kind, names)
     if kind == "npy":
         return read_npy(path, limit)
     if kind == "npz":
@@ -119,12 +134,17 @@ def _read(paths, fields, header, row_names, delimiter, key, shape, duplicates, m
         return read_zarr(path, key, limit)
     try:
         if kind == "csv":
-            return read_csv(path, header, row_names, delimiter, missing, limit)
-        return read_parquet(path, row_names, limit)
+            return read_csv(path, header, row_names, delimiter, missing, limit, **names)
+        return read_parquet(path, row_names, limit, **names)
     except (ValueError, TypeError) as error:
-        if not any(words in str(error) for words in ("not numbers", "not a number", "not numeric")):
+        if not any(words in str(error) for words in _NO_NUMBERS):
             raise
         raise type(error)(f"{error}; if its lines are triples, say which columns are row, column and value") from error
+
+
+def _refuse_names(kind: str, names: dict) -> None:
+    if named_columns(names["ignore"]) or names["only"] is not None:
+        raise ValueError(f"--ignore and --only (ignore, only) name columns of wide csv and Parquet files; got {kind}")
 
 
 def fields_of_triples(paths, fields, delimiter: str | None = None) -> tuple[str, str, str] | None:

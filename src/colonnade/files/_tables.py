@@ -8,34 +8,99 @@ from pathlib import Path
 
 import numpy as np
 
-from ..frames import table_of
+from ..frames import array_of_column, titles_with
 from ._csv import guarded
 from ._kinds import FileForm, blocks_of, kind_of_name, needed_module
 from ._parquet import TEXT_BYTES, pandas_metadata
 
 
 def write_csv(M, row_names, column_names, form: FileForm, path: Path) -> None:
-    """A wide text table; what is not known is empty."""
+    """A wide text table with the columns that were set aside; what is not known is empty."""
     pyarrow = needed_module("pyarrow", "cli")
-    table = table_of(M, map(str, range(M.shape[1])))
-    titles = None if column_names is None else list(column_names)
-    if titles is None and row_names is not None and form.header:
-        titles = [str(j) for j in range(M.shape[1])]
+    columns = _in_place(M, form)
+    titles = None
+    if column_names is not None or (row_names is not None and form.header):
+        titles = _titles(M.shape[1], column_names, form)
     if row_names is not None:
-        table = table.add_column(0, "", pyarrow.array([guarded(name) for name in row_names]))
+        columns.insert(0, pyarrow.array([guarded(name) for name in row_names]))
         titles = titles if titles is None or form.corner is None else [form.corner, *titles]
+    if form.aside is not None and form.aside.types:  # Cells of a text table are written as they stood in it.
+        columns = [_as_cells(column) for column in columns]
+    table = pyarrow.Table.from_arrays(columns, names=[str(k) for k in range(len(columns))])
     write_text(table, titles, form.delimiter, path)
 
 
+def _in_place(M, form: FileForm) -> list:
+    """The columns of a file as Arrow arrays: numbers, whole ones where they were, and those that were set aside."""
+    columns = [array_of_column(column) for column in M.T]
+    for k, kind in form.whole.items():
+        columns[k] = columns[k].cast(kind, safe=False)
+    if form.aside is None:
+        return columns
+    places = form.aside.matrix_places(len(columns))
+    found = dict(zip(places, columns)) | dict(zip(form.aside.places, form.aside.columns.columns))
+    return [found[k] for k in range(len(found))]
+
+
+def _titles(count: int, names, form: FileForm) -> list[str]:
+    """Names of all columns of a file, `count` of which are numbers; positions where they have none."""
+    if form.aside is not None:
+        return titles_with(form.aside, names, count)
+    return [str(j) for j in range(count)] if names is None else list(names)
+
+
+def _as_cells(column):
+    """A column for a text table: numbers and Booleans as they are, all else as guarded text in dictionaries."""
+    import pyarrow
+    import pyarrow.types as kinds
+
+    kind = column.type
+    if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind) or kinds.is_null(kind):
+        return column
+    if not kinds.is_dictionary(kind):
+        try:
+            column = column.cast(pyarrow.large_string())
+        except (pyarrow.ArrowException, NotImplementedError):
+            column = pyarrow.array([None if x is None else str(x) for x in column.to_pylist()], pyarrow.large_string())
+        column = column.dictionary_encode()
+    chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
+    cells = [
+        pyarrow.DictionaryArray.from_arrays(chunk.indices, _guarded(chunk.dictionary.cast(pyarrow.large_string())))
+        for chunk in chunks
+    ]
+    return pyarrow.chunked_array(cells)
+
+
 def write_text(table, titles, delimiter: str, path: Path) -> None:
-    """An Arrow table with a line of titles, all of which may be anything."""
+    """An Arrow table with a line of titles, all of which may be anything; dictionaries are written as their values."""
     from pyarrow import csv
 
     options = csv.WriteOptions(include_header=False, delimiter=delimiter)
+    plain_types = _without_dictionaries(table.schema)
+    lines = _lines_at_a_time(sum(_longest_text(column) for column in table.columns))
     with open(path, "wb") as file:
         if titles is not None:
             file.write((delimiter.join(_quoted(guarded(title)) for title in titles) + "\n").encode())
-        csv.write_csv(table, file, options)
+        for lo in range(0, table.num_rows, lines):
+            csv.write_csv(table.slice(lo, lines).cast(plain_types), file, options)
+
+
+def _without_dictionaries(schema):
+    import pyarrow
+
+    kinds = [kind.value_type if pyarrow.types.is_dictionary(kind) else kind for kind in schema.types]
+    return pyarrow.schema(list(zip(schema.names, kinds)))
+
+
+def _longest_text(column) -> int:
+    """Characters of the longest text in the dictionaries of a column; 0 if it has none."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return 0
+    lengths = [pc.max(pc.binary_length(chunk.dictionary.cast(pyarrow.large_string()))) for chunk in column.chunks]
+    return max((length.as_py() or 0 for length in lengths), default=0)
 
 
 def _quoted(text: str) -> str:
@@ -43,23 +108,31 @@ def _quoted(text: str) -> str:
 
 
 def write_parquet(M, row_names, column_names, form: FileForm, path: Path) -> None:
-    """A wide table; row names are again the columns that they were, or the first."""
+    """A wide table with the columns that were set aside; row names are the columns that they were, or the first."""
     pyarrow = needed_module("pyarrow", "cli")
     from pyarrow import parquet
 
-    names = [str(j) for j in range(M.shape[1])] if column_names is None else list(column_names)
-    table = table_of(M, names)
+    names = _titles(M.shape[1], column_names, form)
+    columns = _in_place(M, form)
+    table = pyarrow.Table.from_arrays(columns, names=names)
     if form.index is not None:
         for k in reversed(range(form.index.num_columns)):
             table = table.add_column(0, form.index.field(k), form.index.column(k))
     elif row_names is not None:
         title = next(title for title in ("_" * k + "name" for k in count()) if title not in names)
         table = table.add_column(0, title, pyarrow.array(list(row_names)))
-    table = table.replace_schema_metadata(_pandas_note(form.metadata, names, M.dtype))
-    schema = table.schema
-    for k, kind in enumerate(form.index_types):
+    aside = [] if form.aside is None else form.aside.places
+    numbers = [name for k, name in enumerate(names) if k not in aside]
+    floats = [name for k, name in enumerate(numbers) if k not in form.whole]
+    table = table.replace_schema_metadata(_pandas_note(form.metadata, floats, M.dtype))
+    schema, first = table.schema, table.num_columns - len(columns)
+    kinds = dict(enumerate(form.index_types))
+    if form.aside is not None:
+        kinds |= {first + k: kind for k, kind in zip(form.aside.places, form.aside.types)}
+    for k, kind in kinds.items():
         schema = schema.set(k, schema.field(k).with_type(kind))
-    lines = _lines_at_a_time(0 if row_names is None else mean_length(row_names))
+    length = 0 if row_names is None else mean_length(row_names)
+    lines = _lines_at_a_time(length + sum(_longest_text(table.column(first + k)) for k in aside))
     with open(path, "wb") as file, parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer:
         for lo in range(0, table.num_rows, lines):
             writer.write_table(table.slice(lo, lines).cast(schema))

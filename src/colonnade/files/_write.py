@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from .._writing import new_file, new_folder, refuse_without_room
+from ..frames import FrameForm, arrow_form
 from ._kinds import FileForm, blocks_of, holds_one_zarr, kind_of_name, needed_module, refuse_beyond_memory
 from ._tables import write_csv, write_parquet, write_triples
 
@@ -25,7 +26,8 @@ def write(completion, path, *, force: bool = False) -> None:
     path : str or path
         Its ending says the kind: .npy, .npz, .csv, .tsv, .parquet or .zarr. A file of the kind that `read` read is
         written like it: with the same names, delimiter and keys, with rows and columns the way they were, and as
-        triples if it held triples. What could not be filled is left empty, null or NaN, or out of the triples.
+        triples if it held triples. csv and Parquet files also have the columns that were set aside, in their places;
+        other kinds hold the numbers only. What could not be filled is left empty, null or NaN, or out of the triples.
     force : bool
         Replace a file that exists.
     """
@@ -51,16 +53,32 @@ def write(completion, path, *, force: bool = False) -> None:
 
 
 def form_for(observations, path: Path) -> FileForm:
-    """How to write to `path`: as the observations came, if of this kind; triples stay triples in text and Parquet."""
+    """How to write to `path`: as the observations came, if of this kind; triples stay triples in text and Parquet.
+
+    Of the columns of whole numbers those remain of which none was missing.
+    """
     kind, form = kind_of_name(path), observations.origin
-    if not isinstance(form, FileForm):
+    if isinstance(form, FrameForm):
+        aside, whole = arrow_form(form) if kind in ("csv", "parquet") else (None, {})
+        form = FileForm(kind, aside=aside, whole=whole)
+    elif not isinstance(form, FileForm):
         form = FileForm(kind)
     elif form.kind != kind:
         fields = form.fields if {kind, form.kind} == {"csv", "parquet"} else None
-        form = FileForm(kind, fields, form.whole_labels, transposed=form.transposed)
+        told = {"transposed": form.transposed, "aside": form.aside, "whole": form.whole}
+        form = FileForm(kind, fields, form.whole_labels, **told)
+    form = replace(form, whole=_whole_without_gaps(form, observations))
     if path.suffix.lower() in (".tsv", ".tab"):
         return replace(form, delimiter="\t")
     return replace(form, delimiter=",") if path.suffix.lower() == ".csv" and form.delimiter == "\t" else form
+
+
+def _whole_without_gaps(form: FileForm, o) -> dict:
+    if not form.whole:
+        return {}
+    m, n = o.shape
+    is_full = np.bincount(o.rows, minlength=m) == n if form.transposed else o.n_observed == m
+    return {k: kind for k, kind in form.whole.items() if is_full[k]}
 
 
 def _write_npy(completion, form: FileForm, path: Path) -> None:
