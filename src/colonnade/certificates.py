@@ -15,6 +15,7 @@ from .leaving_out import leave_one_out
 from .posterior import fitted_variances
 from .solve import Status, solve_columns
 from .trials import noise_of
+from .uncertainty.factor_posterior import certify_columns
 
 _BLOCK_CELLS = 4_000_000
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
@@ -73,6 +74,10 @@ def certify(completion) -> np.recarray:
             times that of most columns; "off the column space" where it is far above the noise or that of most columns:
             the full columns do not explain the column; or what the status says
     """
+    if completion.learned is not None:
+        status = completion.status
+        given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
+        return certify_columns(completion.learned, completion.observations, given)
     space = _space_before(completion)
     typical = 0.0 if space is None else _typical_used(completion)
     tables, *figures = zip(*(_figures(part, space, typical) for part in completion._parts()))

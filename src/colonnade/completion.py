@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import signature
 
 import numpy as np
 
-from ._arguments import OR_AUTO, as_choice, as_count, as_generator, as_places, as_progress, as_real, is_auto
+from ._arguments import (
+    OR_AUTO,
+    as_choice,
+    as_count,
+    as_generator,
+    as_places,
+    as_progress,
+    as_real,
+    is_auto,
+    named,
+)
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space, no_variances
 from .frames import frame_of
 from .intervals import calibrate
-from .learn import Lesson, penalty_of
+from .learn import Lesson, learn, penalty_of
 from .means import mean_errors, means_and_ends
+from .model.factors import thin_factors
+from .model.selection import Learned, learn_table
+from .model.table import spreads_of_rows
 from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import moved_places, typical_entries_of, unused_entries
@@ -23,13 +37,16 @@ from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
 from .set_aside import choices_of
-from .solve import Status, solve_columns
+from .solve import Status, name_overflows, solve_columns
 from .sources import as_source
 from .trials import ErrorScales, Trials, error_scales, noise_of, trials
+from .uncertainty.factor_posterior import half_widths, mean_deviations, noise_std, width_factor
 from .wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
 
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
+_FEW_FULL = 0.1  # Share of the entries in full columns below which all columns teach more than the full ones do.
+_MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -64,6 +81,8 @@ class Completion:
     unused : int64 array or None
         Where in ``observations.values`` entries stand that have no part in the answer, rising: outliers of partial
         columns, and of full ones from which nothing was learned. None means that there are none.
+    learned : Learned or None
+        The factor model that filled the table, with its posterior; None where full columns or another method did.
     """
 
     observations: Observations
@@ -78,6 +97,7 @@ class Completion:
     run: dict = field(default_factory=dict)
     moved_rows: bool = False
     unused: np.ndarray | None = None
+    learned: Learned | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -135,6 +155,8 @@ class Completion:
 
         In plain least squares that of the full columns, if they can tell; NaN if nothing can.
         """
+        if self.learned is not None:
+            return noise_std(self.learned)
         if self.noise_variance or not self.by_columns or np.isfinite(self.space.noise_std):
             return noise_of(self, self._error_scales.of_left_out_squares)
         return self._error_scales.of_left_out_squares if self._error_scales.are_told else np.nan
@@ -157,6 +179,12 @@ class Completion:
         for lo in range(0, which.size, step):
             self._fill(result[:, lo : lo + step], which[lo : lo + step])
         return result
+
+    def _blocks(self) -> Iterator[np.ndarray]:
+        """Filled columns, some at a time."""
+        step = max(1, _BLOCK_CELLS // self.shape[0])
+        for lo in range(0, self.shape[1], step):
+            yield self.columns(np.arange(lo, min(lo + step, self.shape[1])))
 
     def to_dense(self) -> np.ndarray:
         """The whole filled matrix, shape (m, n). It must fit into memory; `columns` and `entries` need not."""
@@ -199,6 +227,8 @@ class Completion:
         rows, columns = self._places(rows, columns)
         centers = self.entries(rows, columns)
         rows, columns = rows.ravel(), columns.ravel()
+        if self.learned is not None:
+            return self._posterior_interval(rows, columns, centers, level)
         untried = self._n_used(columns) < 2
         deviations = self._deviations(rows, columns)
         below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
@@ -213,6 +243,19 @@ class Completion:
         with np.errstate(over="ignore"):
             return tuple(end.astype(centers.dtype, copy=False) for end in ends)
 
+    def _posterior_interval(self, rows, columns, centers, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """The interval from the posterior of the factor model; observed entries are their own interval."""
+        half = half_widths(self.learned, rows.astype(np.int64), columns.astype(np.int64), level)
+        half += _rounding(self.rank, centers.dtype, self._sizes(rows, columns), 2 * half)
+        half[self.observations.locate(rows, columns) >= 0] = 0.0
+        half = half.reshape(centers.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = [np.asarray((centers + end).astype(centers.dtype)) for end in (-half, half)]
+        for end in ends:
+            self._keep_in_bounds(end)
+            end[half == 0] = centers[half == 0]
+        return tuple(ends)
+
     def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The mean of every column over all m rows, with the ends of an interval; three arrays of shape (n,).
 
@@ -223,7 +266,8 @@ class Completion:
         unbiased : bool
             Set the mean of the predictions right by the errors at the observed rows, which is unbiased whatever the
             data are, if the rows of each column were drawn at random. False trusts the prior: better if it is right
-            or if the rows were chosen, but biased towards it.
+            or if the rows were chosen, but biased towards it. A table that the factor model filled has the
+            posterior mean in both cases.
         """
         level = as_real("level", level, 0, 1, "()")
         self._refuse_without_intervals()
@@ -236,6 +280,11 @@ class Completion:
         return means
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if self.learned is not None:
+            means = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in self._blocks()])
+            scores = np.zeros(0) if self.learned.held_out is None else self.learned.held_out.scores()
+            half = width_factor(scores, level) * mean_deviations(self.learned, self.observations)
+            return means, means - half, means + half
         return means_and_ends(self, self._mean_errors(unbiased).half_width(level), unbiased)
 
     def _mean_errors(self, unbiased: bool):
@@ -256,7 +305,7 @@ class Completion:
         return self.space.has_variances
 
     def _refuse_without_intervals(self) -> None:
-        if not self.by_columns:
+        if not self.by_columns and self.learned is None:
             method = self.choices.get("method", "this method")
             raise ValueError(f"{method} has no intervals; complete(completion.observations) has them")
         if not self.has_variances:
@@ -416,35 +465,39 @@ def complete(
     progress=None,
     ignore=(),
     only=None,
+    orientation="auto",
+    method="auto",
 ) -> Completion:
-    """Fill the columns of which a few entries are known, with the help of those known in full.
+    """Fill the gaps of a table.
 
-    With no settings the data decide: exactly low-rank data are recovered exactly, by the paper's plain least squares;
-    others get a Gaussian prior that the full columns teach, with the center, the directions and the noise that predict
-    observed entries best when they are left out. ``complete(data, rank=r, center=False, shrinkage=0, refine=0)`` is
-    exactly the paper's recovery: each column by least squares on its observed rows, in the space of the top r left
-    singular vectors of the full columns.
+    With no settings the data decide. Where enough columns are complete, the others are filled with their help: exactly
+    low-rank data are recovered exactly, by the paper's plain least squares; others get a Gaussian prior that the full
+    columns teach. Where few or no columns are complete, or the rows have different units, a factor model is learned
+    from all entries. ``complete(data, rank=r, center=False, shrinkage=0, refine=0)`` is exactly the paper's recovery:
+    each column by least squares on its observed rows, in the space of the top r left singular vectors of the full
+    columns.
 
     Parameters
     ----------
     data : Observations, array of shape (m, n), masked array, data frame or scipy sparse matrix
         NaN, masked and null entries are unseen; of a sparse matrix, those not stored.
     rank : int or "auto"
-        The most directions.
+        The largest number of directions.
     center : bool or "auto"
-        Take off the row means of the full columns first; "auto" may also add an offset for each column.
+        Take off the row means of the full columns first; "auto" may also add an offset for each column. Like
+        `shrinkage` and `refine` a setting of the method that learns from full columns.
     shrinkage : float or "auto"
         The variance of the noise, of an entry of weight 1 if there are weights: each direction is penalised by it over
         the direction's own variance. 0 is plain least squares. With 0 or "auto" only ratios of weights count, and the
         noise is that of an entry of the usual weight.
     refine : int or "auto"
-        So many sweeps over rows and columns, in which the partial columns improve what the full ones have taught;
+        Number of sweeps over rows and columns, in which the partial columns improve what the full ones have taught;
         "auto" makes those that predict hidden entries better, if any.
     bounds : (float, float), optional
         Keep predictions within them.
     random_state : None, int or numpy Generator
-        For which of many columns, and which of their entries, are asked about the settings. None asks at the same
-        places every time; rows or columns in another order may lead to other settings, about as good.
+        Which entries are hidden to choose settings. None hides the same ones every time; rows or columns in another
+        order may lead to other settings, about as good.
     progress : function or True, optional
         Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
     ignore : name or list of names
@@ -452,10 +505,83 @@ def complete(
         does with columns of text, dates and Booleans, which need not be named.
     only : name or list of names, optional
         The only columns of a data frame that are the matrix. Default: all that hold numbers.
+    orientation : {"auto", "columns", "rows"}
+        Which side of the table is filled. "columns" gives every row its own unit and level, "rows" gives them to the
+        columns. Default: what is complete decides, else the error of hidden entries.
+    method : {"auto", "factor model", "full columns"} or a name in `colonnade.methods`
+        "auto" chooses as described above; "full columns" always learns from full columns; "factor model" always learns
+        from all entries; a name such as "als" runs that method with its own defaults.
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
+    orientation = as_choice("orientation", orientation, ("auto", "columns", "rows"))
     observations = as_observations(data, ignore=ignore, only=only)
+    if method not in ("auto", "factor model", "full columns"):
+        return _by_method(method, observations, rank, random_state, progress)
+    if _wants_factor_model(observations, method, orientation, settings):
+        return _by_factor_model(observations, rank, orientation, bounds, random_state, progress)
     return completed_by(None, observations, bounds, random_state, progress, **settings)
+
+
+def _wants_factor_model(o: Observations, method: str, orientation: str, settings: dict) -> bool:
+    """Whether the model of all entries fills the table: asked for, or few columns are full, or units differ."""
+    if method != "auto":
+        return method == "factor model"
+    if not all(is_auto(settings[name]) for name in ("center", "shrinkage", "refine")):
+        return False  # Settings of the other method.
+    if orientation == "rows" or o.full_columns.size == 0:
+        return o.values.size > 0
+    if o.partial_columns.size == 0 or not is_auto(settings["rank"]):
+        return False
+    few = o.full_columns.size * o.shape[0] < _FEW_FULL * o.values.size
+    if not few:
+        spreads = spreads_of_rows(o)
+        few = spreads.size > 0 and spreads.max() > _MIXED_UNITS * spreads.min()
+    return bool(few) and not learn(o.with_relative_weights()).is_exact
+
+
+@one_blas_thread()
+def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, progress) -> Completion:
+    """Learn from all entries; see `model.selection`."""
+    asked = {"rank": rank, "orientation": orientation, "method": "factor model"}
+    m, n = o.shape
+    rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(m, n), OR_AUTO)
+    bounds = checked_bounds(bounds)
+    seed = 0 if random_state is None else int(as_generator(random_state).integers(2**31))
+    if o.values.size == 0:
+        raise ValueError(f"no entry of the {m:,} x {n:,} table is known, so there is nothing to learn from")
+    learned = learn_table(
+        o.with_relative_weights(), rank=rank, orientation=orientation, seed=seed, progress=as_progress(progress)
+    )
+    space, coefficients, status = thin_factors(learned, o)
+    name_overflows(space.basis, None if space.center is None else np.nan_to_num(space.center), coefficients.T, status)
+    choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, space)
+    words = _bounds_words(Whole(o), (o.row_names, o.column_names), bounds)
+    choices |= {"bounds": words} if words else {}
+    run = run_facts(**asked, bounds=bounds, random_state=random_state)
+    return Completion(o, space, coefficients, status, 0.0, bounds, choices, False, run=run, learned=learned)
+
+
+def _empty_rows_in_words(o: Observations, space: ColumnSpace) -> dict:
+    empty = np.flatnonzero(np.isnan(space.center)) if space.center is not None else np.zeros(0, int)
+    if empty.size == 0:
+        return {}
+    some = ", ".join(str(named(o.row_names, i)) for i in empty[:3]) + (", ..." if empty.size > 3 else "")
+    one = empty.size == 1
+    return {"empty rows": f"{'row' if one else 'rows'} {some} without any entry {'stays' if one else 'stay'} NaN"}
+
+
+def _by_method(name: str, o: Observations, rank, random_state, progress) -> Completion:
+    """A method of `colonnade.methods` that works on known entries."""
+    from . import methods
+
+    able = {"als": methods.als, "soft_impute": methods.soft_impute, "svt": methods.svt, "optspace": methods.optspace}
+    able["tall_project"] = methods.tall_project
+    if name not in able:
+        choices = ", ".join(repr(one) for one in ("auto", "factor model", "full columns", *able))
+        raise ValueError(f"method must be one of {choices}; got {name!r}")
+    given = {"rank": rank, "random_state": random_state, "progress": progress}
+    accepted = signature(able[name]).parameters
+    return able[name](o, **{k: v for k, v in given.items() if k in accepted and not (v is None or is_auto(v))})
 
 
 @one_blas_thread()

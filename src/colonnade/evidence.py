@@ -9,6 +9,7 @@ import numpy as np
 from .column_space import fit_column_space
 from .intervals import calibrate
 from .trials import able_columns, left_out, trials, unseen_shares
+from .uncertainty.factor_posterior import width_factor
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
@@ -64,6 +65,8 @@ class Spectrum:
 
 def hold_out(completion) -> HeldOut | None:
     """The entries left out; None where leaving out has no closed form or no variances, or too few can be."""
+    if completion.learned is not None:
+        return _of_factor_model(completion)
     if not (completion.by_columns and completion.has_variances):
         return None
     some = completion.some_columns(_STORED_COLUMNS) if hasattr(completion, "some_columns") else completion
@@ -78,6 +81,27 @@ def hold_out(completion) -> HeldOut | None:
     completion._keep_in_bounds(predicted)
     error = unit * float(np.sqrt(np.mean((errors / unit) ** 2))) * completion.optimism
     return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, np.average(within, axis=0, weights=weights))
+
+
+def _of_factor_model(completion) -> HeldOut | None:
+    """The entries that were hidden while the settings were chosen; each half is judged by the scores of the other."""
+    found = completion.learned.held_out
+    if found is None or found.truth.size < _FEW:
+        return None
+    predicted = found.predicted.copy()
+    completion._keep_in_bounds(predicted)
+    errors = np.abs(found.truth - predicted)
+    scores = errors / np.where(found.deviations > 0, found.deviations, np.inf)
+    halves = scores[::2], scores[1::2]
+    pairs = zip(halves, (np.sort(halves[1]), np.sort(halves[0])))
+    within = [[(part <= width_factor(other, level)).mean() for level in LEVELS] for part, other in pairs]
+    unit = float(errors.max()) or 1.0
+    error = unit * float(np.sqrt(np.mean((errors / unit) ** 2)))
+    center = np.zeros(completion.shape[0]) if completion.center is None else np.nan_to_num(completion.center)
+    about = found.truth - (center[found.rows] if completion.center is not None else found.truth.mean())
+    size = float(np.abs(about).max()) or 1.0
+    spread = size * float(np.sqrt(np.mean((about / size) ** 2)))
+    return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0))
 
 
 def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:

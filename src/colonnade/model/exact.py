@@ -1,0 +1,86 @@
+"""The exact fit: where a table is of low rank up to rounding, least squares without a prior recovers it.
+
+Alternating least squares from the factor model's directions, u_i'z_j + c_i = x_ij, until the residuals are rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from .factor_model import FactorModel, _moments, _update_columns, truncated
+from .table import ScaledTable
+
+_DROP = 100.0  # Times by which the spectrum of the fitted table falls behind its last true direction.
+_ROUNDING = 1e-10  # Residual in units of the spread that counts as rounding.
+_SPARE = 1.1  # Entries per free number that are needed before a fit to rounding means anything.
+_MOST_SWEEPS = 500
+_HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.
+_WEIGHT = 1e16  # Of the entries beside the prior, which then has no part.
+
+
+def exact_fit(table: ScaledTable, model: FactorModel) -> FactorModel | None:
+    """The model without noise and prior, if the entries fit to rounding with fewer numbers than there are; else None."""
+    m, n = table.shape
+    for rank in _ranks(model):
+        if table.by_column.values.size < _SPARE * ((rank + 1) * m + rank * (n - rank)):
+            continue
+        found = _least_squares(table, truncated(model, rank))
+        if found is not None:
+            return found
+    return None
+
+
+def _ranks(model: FactorModel) -> list[int]:
+    """Ranks behind which the spectrum of the fitted table falls far."""
+    r = model.rank
+    s = np.linalg.svd(np.linalg.qr(model.U[:, :r])[1] @ np.linalg.qr(model.Z[:, :r])[1].T, compute_uv=False)
+    s = np.append(s, 0.0)
+    return [int(k) + 1 for k in np.flatnonzero(s[:-1] > _DROP * s[1:])]
+
+
+def _least_squares(table: ScaledTable, model: FactorModel) -> FactorModel | None:
+    e = table.by_column
+    U, Z, r = model.U.copy(), model.Z.copy(), model.rank
+    column, seen = e.groups(), table.by_row.counts > r
+    first = None
+    for k in range(_MOST_SWEEPS):
+        Z = _solved_columns(table, U)
+        U = _solved_rows(table, Z, U)
+        residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column]))[seen[e.others]]
+        worst = float(residual.max(initial=0.0))
+        first = worst if first is None else first
+        if not np.isfinite(worst) or (k == _HOPELESS and worst > 0.1 * first):
+            return None
+        if worst < _ROUNDING:
+            break
+    else:
+        return None
+    q, tiny = r + 1, np.full(table.shape[0], 0.0)
+    empty = np.zeros((table.shape[0], q * (q + 1) // 2)), np.zeros((table.shape[1], r * (r + 1) // 2))
+    return replace(
+        model, U=U, Z=Z, row_covariance=empty[0], column_covariance=empty[1], noise=tiny + 1e-16, own_noise=tiny
+    )
+
+
+def _solved_columns(table: ScaledTable, U) -> np.ndarray:
+    n, r = table.shape[1], U.shape[1] - 1
+    Z, covariance = np.zeros((n, r + 1)), np.zeros((n, r * (r + 1) // 2))
+    nothing = np.zeros((U.shape[0], covariance.shape[1]))
+    _update_columns(table, U, _moments(U, nothing), np.full(U.shape[0], _WEIGHT), Z, covariance, np.zeros(n))
+    return Z
+
+
+def _solved_rows(table: ScaledTable, Z, U) -> np.ndarray:
+    from . import sweep_kernels
+
+    e, q, m = table.by_row, U.shape[1], U.shape[0]
+    result, moments = U.copy(), _moments(Z, np.zeros((Z.shape[0], 0)))
+    covariance, logs = np.zeros((m, q * (q + 1) // 2)), np.zeros(m)
+    prior = 1e-16 * np.eye(q) * _WEIGHT
+    sweep_kernels.update_rows(
+        *(0, m, e.begins, e.others, e.values, e.weights, Z, moments, np.full(m, _WEIGHT)),
+        *(prior, np.zeros(q), result, covariance, logs, np.zeros(m)),
+    )
+    return result

@@ -1,0 +1,404 @@
+"""The factor model: a Gaussian posterior for every column's coefficients and for every row's loadings.
+
+    x_ij = c_i + u_i' z_j + e_ij,  e_ij ~ N(0, v_i / w_ij),  z_j ~ N(0, I),  u_i ~ N(mu, K)
+
+x is the table in units of each row's spread (see `table`). The posterior is taken as a product q(z_j) q(u_i, c_i) and
+found by alternating updates (variational Bayes). K has an inverse Wishart prior that spreads the unit variance of a row
+evenly over the r directions, K = (mean E[(u - mu)(u - mu)'] + tail I / r) / (1 + tail): real spectra have long tails,
+and without it the sweeps give up every weak direction. v_i is inverse gamma about a common value, its two parameters
+learned; its limit is noise that is common to all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._threads import in_threads
+from .table import ScaledTable
+
+TAIL = 0.02  # Weight of the even spectrum; .01 to .1 change the error by less than 3 % (docs/settings.md).
+_LEVEL_PRECISION = 0.1  # A row's level is about 3 of its spreads around the mean of its entries.
+_LEAST_NOISE = 1e-10  # Variance in units of a row's spread: with less the small systems are lost in rounding.
+_PIECES = 16  # Pieces into which an update is cut; more than the threads, so that none waits long.
+_ROW_NOISE_EVERY = 5  # Sweeps between two fits of the two parameters of the row noise.
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What is chosen by hidden entries, not learned by the sweeps.
+
+    Attributes
+    ----------
+    rank : int
+        r, the most directions.
+    tail : float
+        Weight of the even spectrum in the prior of the loadings.
+    row_noise : bool
+        Whether the sweeps give every row noise of its own. Predictive variances always do.
+    degrees : float
+        Degrees of freedom of Student-t noise; infinite means Gaussian.
+    """
+
+    rank: int
+    tail: float = TAIL
+    row_noise: bool = False
+    degrees: float = np.inf
+
+
+@dataclass(eq=False)
+class FactorModel:
+    """The posterior, in units of each row's spread; q = r + 1 with the level last.
+
+    Attributes
+    ----------
+    shift, unit : arrays of shape (m,)
+    U : array of shape (m, q)
+        Posterior means (u_i, c_i).
+    row_covariance : array of shape (m, q (q + 1) / 2)
+        Packed T_i.
+    Z : array of shape (n, q)
+        Posterior means (z_j, 1).
+    column_covariance : array of shape (n, r (r + 1) / 2)
+        Packed S_j.
+    noise : array of shape (m,)
+        v_i with which the sweeps weigh the rows.
+    own_noise : array of shape (m,)
+        v_i of every row for itself, shrunk to the common one as far as the rows agree.
+    settings : Settings
+    n_sweeps : int
+    """
+
+    shift: np.ndarray
+    unit: np.ndarray
+    U: np.ndarray
+    row_covariance: np.ndarray
+    Z: np.ndarray
+    column_covariance: np.ndarray
+    noise: np.ndarray
+    own_noise: np.ndarray
+    settings: Settings
+    n_sweeps: int = 0
+
+    @property
+    def rank(self) -> int:
+        return self.U.shape[1] - 1
+
+    def predict(self, rows, columns) -> np.ndarray:
+        """Predictions at (rows[k], columns[k]) in the units of the data."""
+        from . import sweep_kernels
+
+        result = np.empty(rows.size)
+        sweep_kernels.predictions(rows, columns, self.U, self.Z, result)
+        return self.shift[rows] + self.unit[rows] * result
+
+    def deviations(self, rows, columns, *, with_noise: bool = True) -> np.ndarray:
+        """Predictive standard deviations at (rows[k], columns[k]) in the units of the data."""
+        from . import sweep_kernels
+
+        variance = np.empty(rows.size)
+        covariances = self.row_covariance, self.Z, self.column_covariance
+
+        def work(piece):
+            at = slice(*piece)
+            sweep_kernels.fit_variances(rows[at], columns[at], self.U, *covariances, variance[at])
+
+        in_threads(work, _pieces(rows.size))
+        if with_noise:
+            variance += self.own_noise[rows]
+        return self.unit[rows] * np.sqrt(np.maximum(variance, 0.0))
+
+    def solve(self, table: ScaledTable) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (z, 1) and packed covariances of the columns of another table of the same rows."""
+        n, r = table.shape[1], self.rank
+        Z, covariance, logs = np.zeros((n, r + 1)), np.zeros((n, r * (r + 1) // 2)), np.zeros(n)
+        _update_columns(table, self.U, _moments(self.U, self.row_covariance), 1 / self.noise, Z, covariance, logs)
+        return Z, covariance
+
+
+def _pieces(count: int, begins=None) -> list[tuple[int, int]]:
+    """Neighbouring pieces of 0 .. count - 1; with `begins` of about equally many entries."""
+    if begins is None or begins[-1] == 0:
+        edges = np.linspace(0, count, _PIECES + 1).astype(int)
+    else:
+        edges = np.searchsorted(begins, np.linspace(0, begins[-1], _PIECES + 1)[1:-1])
+        edges = np.concatenate(([0], np.minimum(edges, count), [count]))
+    edges = np.unique(edges)
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist()))
+
+
+def _moments(means, covariance) -> np.ndarray:
+    """Packed E[x x'] from means and packed covariances; those of the columns lack their last coordinate."""
+    from . import sweep_kernels
+
+    q = means.shape[1]
+    result = np.empty((means.shape[0], q * (q + 1) // 2))
+    sweep_kernels.column_moments(means, covariance, result)
+    return result
+
+
+def _update_columns(table: ScaledTable, U, moments, precision, Z, covariance, logs) -> None:
+    from . import sweep_kernels
+
+    e = table.by_column
+
+    def work(piece):
+        sweep_kernels.update_columns(
+            *piece, e.begins, e.others, e.values, e.weights, U, moments, precision, Z, covariance, logs
+        )
+
+    in_threads(work, _pieces(Z.shape[0], e.begins))
+
+
+class Sweeps:
+    """Variational sweeps over a table, from a start.
+
+    Parameters
+    ----------
+    table : ScaledTable
+    settings : Settings
+    start : FactorModel or None
+        Of the same rows and columns; None begins with a singular value decomposition of the table filled by offsets.
+    seed : int
+        For the randomised decomposition.
+    """
+
+    def __init__(self, table: ScaledTable, settings: Settings, start: FactorModel | None = None, seed: int = 0):
+        self.table, self.settings = table, settings
+        m, n = table.shape
+        self.counts = _total_weights(table.by_row)
+        self.seen_rows, self.seen_columns = table.by_row.counts > 0, table.by_column.counts > 0
+        if start is None:
+            self.U, Z, noise = first_factors(table, settings.rank, seed)
+            self.noise = np.full(m, noise)
+        else:
+            self.U, Z, self.noise = start.U.copy(), start.Z, start.noise.copy()
+        r = self.rank = self.U.shape[1] - 1
+        q = r + 1
+        # The start has no posterior yet: a small variance of the loadings keeps the first step from being too sure.
+        self.row_covariance = np.zeros((m, q * (q + 1) // 2))
+        self.row_covariance[:, _diagonal(r)] = 1e-3 / r if start is None else 0.0
+        if start is not None and start.row_covariance.shape == self.row_covariance.shape:
+            self.row_covariance[:] = start.row_covariance
+        self.Z, self.column_covariance = Z.copy(), np.zeros((n, r * (r + 1) // 2))
+        self.own_noise, self.squares = self.noise.copy(), np.zeros(m)
+        self.row_logs, self.column_logs = np.zeros(m), np.zeros(n)
+        self.shape_and_scale = 2.0, 2.0 * float(self.noise.mean())
+        self.prior, self.prior_mean = np.eye(q), np.zeros(q)
+        self.n_sweeps = 0
+
+    def run(self, most: int, tol: float, progress=None) -> FactorModel:
+        """Sweep until the total of the expected squares changes by less than `tol` of itself, `most` times at most."""
+        before = np.inf
+        for k in range(most):
+            self.sweep()
+            total = float(self.squares.sum())
+            if progress is not None:
+                progress(k + 1, most)
+            if abs(before - total) <= tol * total:
+                break
+            before = total
+        return self.model()
+
+    def sweep(self) -> None:
+        """Update the columns, the prior of the rows, the rows, and the noise."""
+        row_moments = _moments(self.U, self.row_covariance)
+        _update_columns(
+            self.table, self.U, row_moments, 1 / self.noise, self.Z, self.column_covariance, self.column_logs
+        )
+        self._center_columns()
+        self._learn_prior(row_moments)
+        self._update_rows()
+        if np.isfinite(self.settings.degrees) and self.n_sweeps >= 2:
+            self._weigh_entries()
+        self._learn_noise()
+        self.n_sweeps += 1
+
+    def model(self) -> FactorModel:
+        """The posterior, with coefficients that belong to the latest rows, as `FactorModel.solve` finds them."""
+        t, moments = self.table, _moments(self.U, self.row_covariance)
+        _update_columns(t, self.U, moments, 1 / self.noise, self.Z, self.column_covariance, self.column_logs)
+        covariances = self.row_covariance, self.Z, self.column_covariance
+        noises = self.noise, self.own_noise
+        return FactorModel(t.shift, t.unit, self.U, *covariances, *noises, self.settings, self.n_sweeps)
+
+    def _center_columns(self) -> None:
+        """Give the mean of the coefficients to the levels; the rows, which are updated next, take it up."""
+        r = self.rank
+        self.mean = self.Z[self.seen_columns, :r].mean(axis=0) if self.seen_columns.any() else np.zeros(r)
+        self.Z[:, :r] -= self.mean
+
+    def _learn_prior(self, row_moments) -> None:
+        """Mean and covariance of the loadings, from the rows that have entries."""
+        r, seen = self.rank, self.seen_rows
+        count = max(1, int(seen.sum()))
+        second = unpacked(row_moments[seen].sum(axis=0), r + 1)[:r, :r] / count
+        mu = self.U[seen, :r].sum(axis=0) / count
+        tail = self.settings.tail
+        K = (second - np.outer(mu, mu) + tail * np.eye(r) / r) / (1 + tail)
+        self.prior = np.zeros((r + 1, r + 1))
+        self.prior[:r, :r] = np.linalg.inv(K)
+        self.prior[r, r] = _LEVEL_PRECISION
+        self.prior_mean = np.append(mu, 0.0)
+        self.K = K
+
+    def _update_rows(self) -> None:
+        from . import sweep_kernels
+
+        e, shift = self.table.by_row, self.prior @ self.prior_mean
+        moments = _moments(self.Z, self.column_covariance)
+        given = e.begins, e.others, e.values, e.weights, self.Z, moments, 1 / self.noise, self.prior, shift
+
+        def work(piece):
+            sweep_kernels.update_rows(*piece, *given, self.U, self.row_covariance, self.row_logs, self.squares)
+
+        in_threads(work, _pieces(self.U.shape[0], e.begins))
+
+    def _learn_noise(self) -> None:
+        total = max(1.0, float(self.counts.sum()))
+        common = max(float(self.squares.sum()) / total, _LEAST_NOISE)
+        if self.n_sweeps % _ROW_NOISE_EVERY == 0:
+            self.shape_and_scale = _noise_prior(self.counts, self.squares, common, self.shape_and_scale)
+        a, b = self.shape_and_scale
+        self.own_noise = np.maximum((b + self.squares / 2) / (a + self.counts / 2), _LEAST_NOISE)
+        self.noise = self.own_noise.copy() if self.settings.row_noise else np.full(self.counts.size, common)
+
+    def _weigh_entries(self) -> None:
+        """Student-t noise: E[tau] = (nu + 1) / (nu + E[(x - p)^2] / v) is a further weight of every entry."""
+        from . import sweep_kernels
+
+        e, nu = self.table.by_column, self.settings.degrees
+        rows, columns = e.others, e.groups()
+        fitted, variance = np.empty(rows.size), np.empty(rows.size)
+
+        def work(piece):
+            at = slice(*piece)
+            sweep_kernels.predictions(rows[at], columns[at], self.U, self.Z, fitted[at])
+            given = self.U, self.row_covariance, self.Z, self.column_covariance, variance[at]
+            sweep_kernels.fit_variances(rows[at], columns[at], *given)
+
+        in_threads(work, _pieces(rows.size))
+        weights = self._given_weights()
+        squares = weights * ((e.values - fitted) ** 2 + variance)
+        tau = (nu + 1) / (nu + squares / self.noise[rows])
+        self.table = self.table.with_weights(weights * tau)
+        self.squares = np.bincount(rows, squares * tau, self.squares.size)
+
+    def _given_weights(self) -> np.ndarray:
+        if not hasattr(self, "_weights"):
+            given = self.table.by_column.weights
+            self._weights = given if given.size else np.ones(self.table.by_column.values.size)
+        return self._weights
+
+    def bound(self) -> float:
+        """Evidence lower bound after a sweep, up to a constant; for Gaussian noise that is common to all rows."""
+        r, m, n = self.rank, int(self.seen_rows.sum()), int(self.seen_columns.sum())
+        total, v = float(self.counts.sum()), float(self.noise[0])
+        likelihood = -0.5 * total * np.log(v) - 0.5 * float(self.squares.sum()) / v
+        zz = float((self.Z[self.seen_columns, :r] ** 2).sum())
+        zz += float(self.column_covariance[self.seen_columns][:, _diagonal(r)].sum())
+        columns = -0.5 * zz - 0.5 * float(self.column_logs[self.seen_columns].sum()) + 0.5 * n * r
+        offset = self.U[self.seen_rows] - self.prior_mean
+        covariance = unpacked(self.row_covariance[self.seen_rows].sum(axis=0), r + 1)
+        spread = float(np.einsum("ij,jk,ik->", offset, self.prior, offset) + (self.prior * covariance).sum())
+        log_prior = float(np.linalg.slogdet(self.prior)[1])
+        rows = 0.5 * m * log_prior - 0.5 * spread - 0.5 * float(self.row_logs[self.seen_rows].sum())
+        inverse = self.prior[:r, :r]
+        wishart = 0.5 * self.settings.tail * m * (np.linalg.slogdet(inverse)[1] - np.trace(inverse) / r)
+        return likelihood + columns + rows + float(wishart)
+
+
+def _diagonal(r: int) -> np.ndarray:
+    """Where the first r diagonal entries stand in a packed matrix."""
+    k = np.arange(r)
+    return k * (k + 3) // 2
+
+
+def unpacked(packed, q: int) -> np.ndarray:
+    """The symmetric matrix of shape (q, q) of which `packed` is the lower triangle."""
+    full = np.zeros((q, q))
+    full[np.tril_indices(q)] = packed
+    return full + np.tril(full, -1).T
+
+
+def _total_weights(e) -> np.ndarray:
+    """Sum of the weights of every group."""
+    return np.bincount(e.groups(), e.weights, e.counts.size) if e.weights.size else e.counts.astype(np.float64)
+
+
+def _noise_prior(counts, squares, common: float, start) -> tuple[float, float]:
+    """Shape and scale (a, b) of the inverse gamma prior of v_i that maximise the marginal likelihood of the squares."""
+    from scipy.optimize import minimize
+    from scipy.special import digamma, gammaln
+
+    half, t = counts / 2, squares / (2 * common)
+
+    def loss(p):
+        a, b = np.exp(p)
+        value = gammaln(a + half) - gammaln(a) + a * p[1] - (a + half) * np.log(b + t)
+        by_a = digamma(a + half) - digamma(a) + p[1] - np.log(b + t)
+        by_b = a / b - (a + half) / (b + t)
+        return -value.sum(), -np.array([a * by_a.sum(), b * by_b.sum()])
+
+    begin = np.log([start[0], max(start[1] / common, 1e-6)])
+    # a >= 1: a row's noise counts as seen on two entries at least, so that it cannot run to zero.
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=[(0.0, 9.0), (-12.0, 12.0)])
+    a, b = np.exp(found.x)
+    return float(a), float(b) * common
+
+
+def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """U of shape (m, q), Z of shape (n, q) and a noise variance: the table filled by column offsets, decomposed.
+
+    The filled table is a sparse matrix plus one of rank 2, and is never formed.
+    """
+    from scipy import sparse
+
+    m, n = table.shape
+    e = table.by_column
+    counts = e.counts
+    column = e.groups()
+    offset = np.bincount(column, e.values, n) / np.maximum(counts, 1)
+    rest = sparse.csc_array((e.values - offset[column], e.others, e.begins), shape=(m, n))
+    across = rest.T.tocsr()
+    level = np.asarray(rest.sum(axis=1)).ravel() / n + offset.mean()
+    r = max(1, min(rank, m - 1, n - 1))
+
+    def times(B):
+        return rest @ B + np.outer(np.ones(m), offset @ B) - np.outer(level, B.sum(axis=0))
+
+    def transposed_times(B):
+        return across @ B + np.outer(offset, B.sum(axis=0)) - np.outer(np.ones(n), level @ B)
+
+    width = min(r + 10, m, n)
+    Q = np.linalg.qr(times(np.random.default_rng(seed).standard_normal((n, width))))[0]
+    for _ in range(4):
+        Q = np.linalg.qr(times(np.linalg.qr(transposed_times(Q))[0]))[0]
+    left, s, right = np.linalg.svd(transposed_times(Q).T, full_matrices=False)
+    U = np.column_stack([(Q @ left[:, :r]) * (s[:r] / np.sqrt(n)), level])
+    Z = np.column_stack([right[:r].T * np.sqrt(n), np.ones(n)])
+    fitted = np.einsum("kr,kr->k", U[e.others], Z[column]) if e.values.size else np.zeros(0)
+    noise = float(np.mean((e.values - fitted) ** 2)) if e.values.size else 1.0
+    return U, Z, max(noise, 0.05)
+
+
+def truncated(model: FactorModel, rank: int) -> FactorModel:
+    """The model with its `rank` strongest directions: those with the largest part in the fitted table."""
+    r = model.rank
+    if rank >= r:
+        return model
+    left, s, right = np.linalg.svd(model.U[:, :r], full_matrices=False)
+    middle, t, last = np.linalg.svd((s[:, None] * right) @ model.Z[:, :r].T, full_matrices=False)
+    n = model.Z.shape[0]
+    U = (left @ middle[:, :rank]) * (t[:rank] / np.sqrt(n))
+    Z = last[:rank].T * np.sqrt(n)
+    q = rank + 1
+    return replace(
+        model,
+        U=np.column_stack([U, model.U[:, r]]),
+        Z=np.column_stack([Z, np.ones(n)]),
+        row_covariance=np.zeros((U.shape[0], q * (q + 1) // 2)),
+        column_covariance=np.zeros((n, rank * (rank + 1) // 2)),
+        settings=replace(model.settings, rank=rank),
+    )

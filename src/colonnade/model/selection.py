@@ -1,0 +1,279 @@
+"""Learning the factor model of a table: the few settings that hidden entries decide, then the fit to all entries.
+
+A tenth of the entries is hidden once. Each setting is judged by the errors there, in units of the spread of the entry's
+row and of its column, so that neither side's units count. The standardised errors of the winner calibrate the
+intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..observations import Observations
+from .exact import exact_fit
+from .factor_model import FactorModel, Settings, Sweeps
+from .table import ScaledTable, rescaled_table, scaled_table
+
+_HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
+_MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
+_FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
+_OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
+_BETTER = 0.99  # Of the error so far, which another setting must reach.
+_CLEARLY_BETTER = 0.9  # Likewise for Student-t noise, which is for tables with outliers: it costs 2 to 10 % on others.
+_MOST_DIRECTIONS = 50  # 25 costs up to 60 % on spectra with little noise, 100 gains nothing on the open sets.
+_MOST_MEMORY = 1.5e9  # Bytes of all packed covariances; beyond it there are fewer directions.
+_MOST_WORK = 2e10  # Multiplications of a sweep; likewise.
+_DEGREES = 4.0  # Of Student-t noise where it predicts better than Gaussian noise.
+_TRIAL_SWEEPS, _MOST_SWEEPS = 50, 100
+_FEWEST_SWEEPS = 15  # Before the error may decide that the sweeps have converged.
+_TOLERANCE = 1e-4  # Relative change of the squared error in a sweep at which the sweeps end.
+_LITTLE_NOISE = 1e-3  # Noise variance in units of the spread below which an exact fit is tried.
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutEntries:
+    """Entries that the settings were chosen by, predicted by a model that has not seen them; arrays of shape (k,).
+
+    Attributes
+    ----------
+    rows, columns : int64
+    truth, predicted, deviations : float64
+        In the units of the data; the deviations are predicted too.
+    by_row, by_column : float
+        Root mean square errors in units of the rows' and of the columns' spread.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    truth: np.ndarray
+    predicted: np.ndarray
+    deviations: np.ndarray
+    by_row: float
+    by_column: float
+
+    def scores(self) -> np.ndarray:
+        """Sizes of the errors in predicted standard deviations, rising."""
+        known = self.deviations > 0
+        return np.sort(np.abs(self.truth - self.predicted)[known] / self.deviations[known])
+
+
+@dataclass(eq=False)
+class Learned:
+    """A factor model and how it was chosen.
+
+    Attributes
+    ----------
+    model : FactorModel
+        Of the table, or of its transpose if `is_turned`.
+    is_turned : bool
+        Whether the model's rows are the table's columns.
+    held_out : HeldOutEntries or None
+        Predictions of the entries that were hidden while the settings were chosen; None if none were hidden.
+    is_exact : bool
+        Whether the entries fit to rounding.
+    choices : dict of str
+        What was chosen, in words.
+    """
+
+    model: FactorModel
+    is_turned: bool
+    held_out: HeldOutEntries | None
+    is_exact: bool
+    choices: dict
+
+    def at(self, rows, columns) -> tuple[np.ndarray, np.ndarray]:
+        """Places of the table as places of the model."""
+        return (columns, rows) if self.is_turned else (rows, columns)
+
+    def predict(self, rows, columns) -> np.ndarray:
+        return self.model.predict(*self.at(rows, columns))
+
+    def deviations(self, rows, columns, *, with_noise: bool = True) -> np.ndarray:
+        return self.model.deviations(*self.at(rows, columns), with_noise=with_noise)
+
+
+def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int = 0, progress=None) -> Learned:
+    """Choose the settings by hidden entries, then fit all of them.
+
+    Parameters
+    ----------
+    o : Observations
+        With at least one entry.
+    rank : int or "auto"
+        The most directions.
+    orientation : {"auto", "columns", "rows"}
+        Which side has units, levels and noise of its own: "columns" fills columns and gives these to the rows.
+    seed : int
+        Which entries are hidden.
+    progress : function, optional
+        Called as ``progress(done, total)`` after each fit.
+    """
+    report = progress or (lambda done, total: None)
+    hidden = _hidden_places(o, np.random.default_rng(seed))
+    sides = {"columns": (False,), "rows": (True,), "auto": (False, True)}[orientation]
+    if hidden.size:
+        winner = _choose(_Trials(o, hidden, rank, report), sides, rank)
+    else:
+        winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
+    report(4, 6)
+    whole = o.transposed() if winner.is_turned else o
+    table = scaled_table(whole)
+    start = None if winner.model is None else _in_other_units(winner.model, table)
+    model = _swept(Sweeps(table, winner.settings, start), _MOST_SWEEPS, _TOLERANCE)
+    exact = exact_fit(table, model) if float(np.median(model.noise)) < _LITTLE_NOISE else None
+    report(6, 6)
+    words = _in_words(winner, model, exact, orientation, rank, o)
+    return Learned(exact or model, winner.is_turned, winner.held_out, exact is not None, words)
+
+
+@dataclass(eq=False)
+class _Candidate:
+    """A setting, the model that it led to without the hidden entries, and its errors there."""
+
+    is_turned: bool
+    settings: Settings
+    model: FactorModel | None
+    held_out: HeldOutEntries | None
+
+    @property
+    def error(self) -> float:
+        """Of hidden entries in units of the side that has units of its own."""
+        return self.held_out.by_column if self.is_turned else self.held_out.by_row
+
+    def ratio(self, other: _Candidate) -> float:
+        """Error of this candidate over that of the other; of two sides the geometric mean in units of either."""
+        if self.is_turned is other.is_turned:
+            return self.error / max(other.error, 1e-300)
+        a, b = self.held_out, other.held_out
+        return float(np.sqrt(a.by_row * a.by_column / max(b.by_row * b.by_column, 1e-300)))
+
+
+class _Trials:
+    """Fits to the entries that are not hidden, judged by those that are."""
+
+    def __init__(self, o: Observations, hidden, rank, report):
+        kept = np.ones(o.values.size, bool)
+        kept[hidden] = False
+        self.seen = {False: o.only(kept)}
+        self.rank, self.report, self.tables = rank, report, {}
+        self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
+        self.values = o.values[hidden].astype(np.float64)
+        table, turned = self.table(False), self.table(True)
+        self.units = [np.where(u > 0, u, 1.0) for u in (table.unit[self.rows], turned.unit[self.columns])]
+
+    def table(self, is_turned: bool) -> ScaledTable:
+        if is_turned not in self.seen:
+            self.seen[True] = self.seen[False].transposed()
+        if is_turned not in self.tables:
+            self.tables[is_turned] = scaled_table(self.seen[is_turned])
+        return self.tables[is_turned]
+
+    def judge(self, is_turned: bool, settings: Settings) -> _Candidate:
+        model = _swept(Sweeps(self.table(is_turned), settings), _TRIAL_SWEEPS, 10 * _TOLERANCE)
+        at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
+        predicted, deviations = model.predict(*at), model.deviations(*at)
+        errors = np.abs(self.values - predicted)
+        sizes = [np.sqrt(np.mean(np.minimum(errors / unit, _OUTLIER) ** 2)) for unit in self.units]
+        found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
+        return _Candidate(is_turned, settings, model, found)
+
+
+def _choose(trials: _Trials, sides, rank) -> _Candidate:
+    """The setting with the least error: each side with common noise, then one change after the other."""
+    first = Settings(_most_directions(trials.seen[False], rank))
+    best = trials.judge(sides[0], first)
+    trials.report(1, 6)
+    for change in _changes(sides, rank):
+        other = trials.judge(*change(best))
+        needed = _CLEARLY_BETTER if np.isfinite(other.settings.degrees) else _BETTER
+        if other.ratio(best) < needed:
+            best = other
+    trials.report(3, 6)
+    return best
+
+
+def _changes(sides, rank) -> Iterator:
+    """Other sides and settings than those of the best candidate so far."""
+    for side in sides[1:]:
+        yield lambda c, side=side: (side, c.settings)
+    yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
+    if rank == "auto":
+        yield lambda c: (c.is_turned, replace(c.settings, rank=max(1, c.model.rank // 2)))
+    yield lambda c: (c.is_turned, replace(c.settings, degrees=_DEGREES))
+
+
+def _swept(sweeps: Sweeps, most: int, tol: float) -> FactorModel:
+    sweeps.run(min(most, _FEWEST_SWEEPS), 0.0)
+    return sweeps.run(max(0, most - _FEWEST_SWEEPS), tol)
+
+
+def _hidden_places(o: Observations, rng) -> np.ndarray:
+    """A tenth of the entries; of every row and column at least two stay."""
+    total = o.values.size
+    if total < _FEW:
+        return np.zeros(0, np.int64)
+    share = min(_HIDDEN_SHARE, _MOST_HIDDEN / total)
+    drawn = np.flatnonzero(rng.random(total) < share)
+    drawn = _leaving_two(drawn, o.columns_of(drawn), o.n_observed)
+    return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
+
+
+def _leaving_two(drawn, groups, counts) -> np.ndarray:
+    """Those drawn places whose group keeps two entries or more."""
+    left = counts - np.bincount(groups, minlength=counts.size)
+    return drawn[left[groups] >= 2]
+
+
+def _most_directions(o: Observations, rank) -> int:
+    """The bound on the rank: what was asked for, or what the table, memory and time allow."""
+    m, n = o.shape
+    most = max(1, min(m, n) - 1)
+    if rank != "auto":
+        return min(rank, most)
+    by_memory = np.sqrt(_MOST_MEMORY / (8 * (m + n)))
+    by_work = np.sqrt(_MOST_WORK / max(1, o.values.size))
+    return max(1, int(min(most, _MOST_DIRECTIONS, by_memory, by_work)))
+
+
+def _in_other_units(model: FactorModel, table: ScaledTable) -> FactorModel:
+    """A model learned in nearly the same units, as a start for a table that has its own."""
+    ratio = np.where(table.unit > 0, model.unit / np.where(table.unit > 0, table.unit, 1.0), 1.0)
+    ratio = np.where(model.unit > 0, ratio, 1.0)
+    U = model.U * ratio[:, None]
+    U[:, -1] += np.where(table.unit > 0, (model.shift - table.shift) / np.where(table.unit > 0, table.unit, 1.0), 0.0)
+    return replace(model, U=U, row_covariance=model.row_covariance * (ratio**2)[:, None])
+
+
+def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, o: Observations) -> dict:
+    """What `choices` says."""
+    filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
+    why = "as asked" if orientation != "auto" else "predicts hidden entries better" if winner.model is not None else ""
+    noise = "its own" if winner.settings.row_noise else "a common"
+    words = {
+        "method": "factor model learned from all columns, because no column is complete"
+        if o.full_columns.size == 0
+        else "factor model learned from all columns, because few are complete",
+        "orientation": f"{filled} are filled; {other} have their own unit and level" + (f" ({why})" if why else ""),
+        "rank": f"{(exact or model).rank} directions" + ("" if rank == "auto" else f", at most {rank} asked for"),
+        "noise": f"{noise} noise variance for each of the {other}"
+        + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
+        "sweeps": f"{model.n_sweeps}",
+    }
+    if exact is not None:
+        words["noise"] = "none"
+        words["fit"] = "the entries fit to rounding: plain least squares is exact"
+    elif winner.held_out is not None:
+        words["fit"] = (
+            f"the error of hidden entries is {100 * winner.error:.3g} % of the standard deviation of the {other}"
+        )
+    else:
+        words["fit"] = f"not judged: {o.values.size} entries are too few to hide some"
+    return words
+
+
+def solve_new_columns(learned: Learned, o: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and packed covariances of new columns of the model's rows."""
+    return learned.model.solve(rescaled_table(o, learned.model.shift, learned.model.unit))

@@ -1,0 +1,142 @@
+"""A table in units of each row's spread, with its entries by column and by row.
+
+x_ij = (value_ij - shift_i) / unit_i. Multiplying a row by a number or adding one to it changes only `unit` and `shift`,
+so that nothing that is learned from x depends on the units of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..observations import Observations
+
+_ENOUGH = 10  # Entries from which a row's spread is its own; a shorter row borrows the rest from the typical row.
+_REACH = 10.0  # Robust deviations at which entries are clipped before the spread is taken: one code must not set it.
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries of a table grouped by one side: those of group g stand at ``begins[g]`` to ``begins[g + 1]``.
+
+    Attributes
+    ----------
+    begins : int64 array of shape (n_groups + 1,)
+    others : int array of shape (n_entries,)
+        Where each entry stands on the other side.
+    values : float64 array of shape (n_entries,)
+    weights : float64 array of shape (n_entries,), or of shape (0,) where all are 1
+    """
+
+    begins: np.ndarray
+    others: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Number of entries of each group."""
+        return np.diff(self.begins)
+
+    def groups(self) -> np.ndarray:
+        """The group of each entry."""
+        return np.repeat(np.arange(self.begins.size - 1), self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledTable:
+    """What the factor model learns from.
+
+    Attributes
+    ----------
+    by_column, by_row : Entries
+    order : int64 array of shape (n_entries,)
+        Where the entries of `by_row` stand in `by_column`.
+    shift, unit : float64 arrays of shape (m,)
+        Typical value and spread of each row; a row whose entries are all equal has unit 0.
+    """
+
+    by_column: Entries
+    by_row: Entries
+    order: np.ndarray
+    shift: np.ndarray
+    unit: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.by_row.begins.size - 1, self.by_column.begins.size - 1
+
+    def with_weights(self, weights) -> ScaledTable:
+        """The same entries with other weights, given in the order of `by_column`."""
+        by_column, by_row = self.by_column, self.by_row
+        columns = Entries(by_column.begins, by_column.others, by_column.values, weights)
+        rows = Entries(by_row.begins, by_row.others, by_row.values, weights[self.order])
+        return ScaledTable(columns, rows, self.order, self.shift, self.unit)
+
+
+def scaled_table(o: Observations) -> ScaledTable:
+    """The observations in units of each row's spread."""
+    places = o._trusted(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
+    order = places.values.astype(np.int64)
+    values = o.values.astype(np.float64)
+    begins, columns = places.indptr, places.rows
+    # Squares of numbers near the ends of floating point leave its range; a power of 2 loses no digit.
+    size = float(np.abs(values).max(initial=0.0))
+    scale = 1.0 if size == 0 else 2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000)
+    shift, unit = (scale * x for x in _spreads(begins, values[order] / scale, places.shape[1]))
+    return _in_units(o, values, begins, columns, order, shift, unit)
+
+
+def spreads_of_rows(o: Observations) -> np.ndarray:
+    """Spreads of the rows with entries enough to tell one, without constant rows."""
+    table = scaled_table(o)
+    return table.unit[(table.by_row.counts >= _ENOUGH) & (table.unit > 0)]
+
+
+def rescaled_table(o: Observations, shift, unit) -> ScaledTable:
+    """Other observations of the same rows in units that are known."""
+    places = o._trusted(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
+    order = places.values.astype(np.int64)
+    return _in_units(o, o.values.astype(np.float64), places.indptr, places.rows, order, shift, unit)
+
+
+def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
+    divisor = np.where(unit > 0, unit, 1.0)
+    x = values / divisor[o.rows] - (shift / divisor)[o.rows]
+    weights = np.zeros(0) if o.weights is None else o.weights.astype(np.float64)
+    by_column = Entries(o.indptr, o.rows, x, weights)
+    by_row = Entries(begins, columns, x[order], weights[order] if weights.size else weights)
+    return ScaledTable(by_column, by_row, order, shift, unit)
+
+
+def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shift and unit of every row from its entries, which stand together."""
+    counts, row = np.diff(begins), np.repeat(np.arange(m), np.diff(begins))
+    middle = _medians(begins, values, row)
+    reach = _REACH * 1.4826 * _medians(begins, np.abs(values - middle[row]), row)
+    low, high = np.where(reach > 0, middle - reach, -np.inf), np.where(reach > 0, middle + reach, np.inf)
+    clipped = np.clip(values, low[row], high[row])
+    seen = np.maximum(counts, 1)
+    shift = np.bincount(row, clipped, m) / seen
+    squares = np.bincount(row, (clipped - shift[row]) ** 2, m)
+    is_constant = squares <= (1e-15 * np.abs(shift)) ** 2 * seen
+    several = (counts >= 2) & ~is_constant
+    own = squares[several] / counts[several]
+    typical = float(np.median(own)) if own.size else 1.0
+    lacking = np.maximum(0, _ENOUGH - counts)
+    unit = np.sqrt((squares + lacking * typical) / (counts + lacking))
+    return shift, np.where((counts >= 2) & is_constant, 0.0, unit)
+
+
+def _medians(begins, values, row) -> np.ndarray:
+    """Median of each row's entries; 0 for a row without any."""
+    ordered = values[np.lexsort((values, row))]
+    counts = np.diff(begins)
+    low = begins[:-1] + np.maximum(counts - 1, 0) // 2
+    high = begins[:-1] + counts // 2
+    last = max(values.size - 1, 0)
+    if values.size == 0:
+        return np.zeros(counts.size)
+    middle = (ordered[np.minimum(low, last)] + ordered[np.minimum(high, last)]) / 2
+    return np.where(counts > 0, middle, 0.0)

@@ -1,0 +1,146 @@
+"""Intervals, means and certificates of a table that the factor model has filled.
+
+A predictive standard deviation comes from the posterior; one factor per level, learned on held-out entries, turns it
+into half the width of an interval (split conformal prediction: Lei et al. 2018).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..model.factor_model import unpacked
+from ..model.selection import Learned
+from ..observations import Observations
+
+_FEWEST = 20  # Held-out entries below which the normal distribution sets the width.
+_SETTLED, _OPEN = 0.1, 0.5  # Shares of the prior variance still open: below, the entries decide; above, the prior does.
+_POOR = 0.5  # Residual in units of the column's spread from which the model explains too little.
+
+VERDICT_FIELDS = [
+    ("column", np.int64),
+    ("n_observed", np.int64),
+    ("smallest_eigenvalue", np.float64),
+    ("condition", np.float64),
+    ("residual", np.float64),
+    ("uncertainty", np.float64),
+    ("more_entries", np.int64),
+    ("verdict", "U20"),
+]
+
+
+def width_factor(scores, level: float) -> float:
+    """Half the width of an interval in predicted deviations: the quantile of held-out scores, `scores` rising.
+
+    The ceil(level (k + 1))-th of k scores holds a new one with probability `level` or more. Beyond the largest score,
+    and with few of them, the normal quantile takes over where it is wider.
+    """
+    normal = float(ndtri((1 + level) / 2))
+    if scores.size < _FEWEST:
+        return normal
+    place = int(np.ceil(level * (scores.size + 1)))
+    if place > scores.size:
+        return max(normal * float(scores[-1]) / float(ndtri((1 + scores.size / (scores.size + 1)) / 2)), normal)
+    return float(scores[place - 1])
+
+
+def half_widths(learned: Learned, rows, columns, level: float) -> np.ndarray:
+    """Half the widths of intervals for entries at (rows[k], columns[k]), measured anew."""
+    if learned.is_exact:
+        return np.zeros(rows.size)
+    scores = np.zeros(0) if learned.held_out is None else learned.held_out.scores()
+    return width_factor(scores, level) * learned.deviations(rows, columns)
+
+
+def mean_deviations(learned: Learned, o: Observations) -> np.ndarray:
+    """Standard deviation of the mean over all rows of every column, shape (n,): only unseen entries are unsure."""
+    m, n = o.shape
+    variance = np.zeros(n)
+    if learned.is_exact:
+        return variance
+    for j in range(n):
+        missing = np.ones(m, bool)
+        missing[o.rows[o.indptr[j] : o.indptr[j + 1]]] = False
+        variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j)
+    return np.sqrt(np.maximum(variance, 0.0)) / m
+
+
+def _variance_of_sum(learned: Learned, rows, column: int) -> float:
+    """Var[sum of the entries of one column at these rows]; rows and columns as the user has them."""
+    f, r = learned.model, learned.model.rank
+    columns = np.full(rows.size, column)
+    single = learned.deviations(rows, columns, with_noise=False) ** 2
+    noise = f.own_noise[learned.at(rows, columns)[0]] * f.unit[learned.at(rows, columns)[0]] ** 2
+    if learned.is_turned:  # One row of the model, several of its columns: they share T_i.
+        T = unpacked(f.row_covariance[column], r + 1)
+        z = f.Z[rows]
+        shared = z.sum(axis=0) @ T @ z.sum(axis=0) - np.einsum("ka,ab,kb->", z, T, z)
+        return float(single.sum() + noise.sum() + f.unit[column] ** 2 * shared)
+    S = unpacked(f.column_covariance[column], r)  # One column of the model, several of its rows: they share S_j.
+    u = f.unit[rows, None] * f.U[rows, :r]
+    shared = u.sum(axis=0) @ S @ u.sum(axis=0) - np.einsum("ka,ab,kb->", u, S, u)
+    return float(single.sum() + noise.sum() + shared)
+
+
+def noise_std(learned: Learned) -> float:
+    """Root mean square of the noise of an entry, over the rows of the model, in the units of the data."""
+    f = learned.model
+    return 0.0 if learned.is_exact else float(np.sqrt(np.mean(f.own_noise * f.unit**2)))
+
+
+def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> np.recarray:
+    """A row for every column, with the fields of `certificates.certify`.
+
+    Parameters
+    ----------
+    verdicts_of_unfilled : dict
+        Column to verdict, of columns that are full or not filled.
+    """
+    m, n = o.shape
+    table = np.recarray(n, dtype=VERDICT_FIELDS)
+    table.column, table.n_observed = np.arange(n), o.n_observed
+    table.smallest_eigenvalue, table.condition, table.more_entries = np.nan, np.nan, 0
+    columns = o.entry_columns
+    errors = o.values.astype(np.float64) - learned.predict(o.rows.astype(np.int64), columns)
+    counts = np.maximum(o.n_observed, 1)
+    table.residual = np.sqrt(np.bincount(columns, errors**2, n) / counts)
+    table.residual[o.n_observed == 0] = np.nan
+    means = np.bincount(columns, o.values.astype(np.float64), n) / counts
+    spread = np.sqrt(np.bincount(columns, (o.values - means[columns]) ** 2, n) / counts)
+    rows = np.unique(np.linspace(0, m - 1, min(m, 200)).astype(np.int64))
+    for j in range(n):
+        at = np.full(rows.size, j)
+        posterior = learned.deviations(rows, at, with_noise=False)
+        prior = _prior_deviations(learned, rows, j)
+        table.uncertainty[j] = np.sqrt(np.mean(posterior**2))
+        share = float(np.mean(posterior**2 / np.where(prior > 0, prior, np.inf) ** 2))
+        poor = o.n_observed[j] > 1 and table.residual[j] > _POOR * spread[j] > 0
+        table.verdict[j] = _verdict(share, poor, learned.is_exact)
+        if share > _SETTLED and not learned.is_exact:
+            # The open share falls about as 1 / (1 + entries).
+            wanted = (1 + o.n_observed[j]) * (share / _SETTLED - 1)
+            table.more_entries[j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
+    for j, verdict in verdicts_of_unfilled.items():
+        table.verdict[j] = verdict
+        table.more_entries[j] = 0 if o.n_observed[j] == m else m - o.n_observed[j]
+        if o.n_observed[j] == m:
+            table.residual[j] = table.uncertainty[j] = 0.0
+    return table
+
+
+def _verdict(share: float, poor: bool, is_exact: bool) -> str:
+    if is_exact:
+        return "recovered"
+    if poor:
+        return "poor fit"
+    return "recovered" if share <= _SETTLED else "weakly determined" if share > _OPEN else "approximate"
+
+
+def _prior_deviations(learned: Learned, rows, column: int) -> np.ndarray:
+    """Deviations of the fit at these rows before any entry of the column was seen."""
+    f, r = learned.model, learned.model.rank
+    if learned.is_turned:  # The column's loadings are unknown: their spread over all columns, about their mean.
+        K = np.cov(f.U[:, :r].T, bias=True).reshape(r, r) if f.U.shape[0] > 1 else np.eye(r)
+        z = f.Z[rows, :r]
+        return f.unit[column] * np.sqrt(np.maximum(np.einsum("ka,ab,kb->k", z, K, z), 0.0))
+    return f.unit[rows] * np.linalg.norm(f.U[rows, :r], axis=1)
