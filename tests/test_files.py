@@ -619,3 +619,18 @@ def test_numbers_are_names_if_asked_for(tmp_path):
     named, plain = (co.read(tmp_path / "t.parquet", row_names=names) for names in (True, "auto"))
     assert list(named.row_names) == ["2001", "2002", "2003"] and named.shape == (3, 2)
     assert plain.row_names is None and plain.shape == (3, 3)
+
+
+@pytest.mark.parametrize("name", ["header", "row_names", "duplicates", "transpose"])
+def test_settings_of_reading_are_checked(tmp_path, name):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match=f"{name} must be one of .*; got 'perhaps'"):
+        co.read(tmp_path / "t.csv", **{name: "perhaps"})
+
+
+def test_words_of_a_library_become_one_short_line():
+    from colonnade.files._kinds import one_line
+
+    assert one_line(OSError("two\n  lines")) == "two lines"
+    assert one_line(OSError("x" * 200)) == "x" * 200
+    assert one_line(OSError("x" * 201)) == "x" * 197 + "..."
