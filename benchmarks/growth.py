@@ -14,6 +14,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,13 +26,13 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from benchmarks.machine import facts, processor_mean
+from benchmarks.machine import facts
 from colonnade import files, leaderboard, methods, theory
 from colonnade.inspection import inspect_observations
 
 SIZES = 10_000, 30_000, 100_000
 ROWS, RANK = 60, 4
-ROUNDS = 3  # The least time of so many is shown.
+LEAST_SECONDS, MOST_SECONDS = 1.0, 20.0  # Of processor time, after which no further round is begun.
 ENDS = "csv", "parquet", "npz", "npy"
 MOST = 1.1  # A larger exponent is marked.
 
@@ -240,10 +241,11 @@ WORKS: dict[str, Callable[[Data], object]] = {
 HALF_FULL = "complete(array)", "complete, refine=2", "interval", "column_means", "certificates", "leaderboard.scores"
 
 
-def measured(name: str, every: int, sizes) -> list[float]:
+def measured(name: str, every: int, sizes) -> np.ndarray:
     """Processor seconds of one work at all widths, in this process.
 
-    The widths take turns, because the speed of a shared machine changes within seconds. The least of the rounds counts.
+    The speed of a shared machine changes by up to two within seconds. So the widths take turns, smaller ones are
+    repeated until they have filled as many columns as the largest, and the median of several rounds counts.
     """
     work = WORKS[name]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), threadpool_limits(1, "blas"):
@@ -253,7 +255,20 @@ def measured(name: str, every: int, sizes) -> list[float]:
             (Path(folder) / str(n)).mkdir()
             tables.append(Data(n, Path(folder) / str(n), every))
             work(tables[-1])  # The first compiles; the others make their data.
-        return np.min([[processor_mean(partial(work, data)) for data in tables[1:]] for _ in range(ROUNDS)], axis=0)
+        rounds, begin = [], time.process_time()
+        while len(rounds) < 3 or time.process_time() - begin < LEAST_SECONDS:
+            rounds.append([processor_mean(partial(work, data), max(sizes) // data.n) for data in tables[1:]])
+            if time.process_time() - begin > MOST_SECONDS:
+                break
+    return np.median(rounds, axis=0)
+
+
+def processor_mean(work, times: int) -> float:
+    """Mean time that all threads together spend on a work."""
+    begin = time.process_time()
+    for _ in range(times):
+        work()
+    return (time.process_time() - begin) / times
 
 
 def exponent(sizes, seconds) -> float:

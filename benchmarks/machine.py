@@ -68,11 +68,10 @@ def _least(work) -> float:
 def processor_seconds(rounds: int, work) -> float:
     """The least time that all threads together spend on a work, over some rounds of at least 0.1 s, warm."""
     work()
-    return min(processor_mean(work) for _ in range(rounds))
+    return min(_processor_mean(work) for _ in range(rounds))
 
 
-def processor_mean(work) -> float:
-    """Mean time that all threads together spend on a work, repeated for at least 0.1 s."""
+def _processor_mean(work) -> float:
     begin, times = time.process_time(), 0
     while time.process_time() - begin < 0.1:
         work()
