@@ -349,28 +349,29 @@ def _svd(M: ArrayLike | Factors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _thin_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Thin SVD of A; of a long one by QR of its long side."""
-    if A.shape[0] > A.shape[1]:
-        V, sigma, Ut = _thin_svd(A.T)
-        return Ut.T, sigma, V.T
-    Q, R = _long_qr(A.T)  # A = R'Q', and R' = U sigma W'
-    U, sigma, Wt = np.linalg.svd(R.T, full_matrices=False)
-    return U, sigma, Wt @ Q.T
+    if A.shape[0] >= A.shape[1]:
+        return _tall_svd(A)
+    V, sigma, Ut = _tall_svd(A.T)
+    return Ut.T, sigma, V.T
 
 
-def _long_qr(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """QR of A, shape (n, m) with n >= m, by blocks of rows: LAPACK takes twice the time beyond the cache.
+def _tall_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thin SVD of A, shape (n, m) with n >= m, by blocks of rows: beyond the cache LAPACK takes twice the time.
 
-    Blocks A_k = Q_k R_k are stacked: [R_1; R_2; ...] = [P_1; P_2; ...] R, so the blocks of Q are Q_k P_k.
+    Of blocks A_k = Q_k R_k the small factors are stacked: [R_1; R_2; ...] = [P_1; P_2; ...] diag(sigma) V'. The blocks
+    of U are then Q_k P_k.
     """
     n, m = A.shape
     step = max(4 * m, _BLOCK_CELLS // m)
     if n <= 2 * step:
-        return np.linalg.qr(A)
+        return np.linalg.svd(A, full_matrices=False)
     blocks = [np.linalg.qr(A[lo : lo + step]) for lo in range(0, n, step)]
-    P, R = _long_qr(np.concatenate([R_k for _, R_k in blocks]))
-    starts = np.cumsum([len(R_k) for _, R_k in blocks[:-1]])
-    return np.concatenate([Q_k @ P_k for (Q_k, _), P_k in zip(blocks, np.split(P, starts))]), R
+    P, sigma, Vt = _tall_svd(np.concatenate([R_k for _, R_k in blocks]))
+    U, start = np.empty(A.shape), 0
+    for k, (Q_k, R_k) in enumerate(blocks):
+        U[k * step : (k + 1) * step] = Q_k @ P[start : start + len(R_k)]
+        start += len(R_k)
+    return U, sigma, Vt
 
 
 def _factors(M: Factors) -> tuple[np.ndarray, np.ndarray]:
