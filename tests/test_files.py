@@ -634,3 +634,26 @@ def test_words_of_a_library_become_one_short_line():
     assert one_line(OSError("two\n  lines")) == "two lines"
     assert one_line(OSError("x" * 200)) == "x" * 200
     assert one_line(OSError("x" * 201)) == "x" * 197 + "..."
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_names_of_a_wide_parquet_file_are_listed_once(tmp_path, shared):
+    """Arrow makes the list of names anew each time: to ask for it per column took n ** 2 steps."""
+    from colonnade.files._parquet import _names_and_values
+
+    titles = ["name", *(f"c{j}" for j in range(50)), "name" if shared else "last"]
+    columns = [pa.array(["a", "b"]), *(pa.array([1.0, 2.0]) for _ in titles[1:])]
+    pq.write_table(pa.Table.from_arrays(columns, names=titles), tmp_path / "t.parquet")
+    asked = []
+
+    class Schema:
+        @property
+        def names(self):
+            asked.append(1)
+            return list(titles)
+
+        def __len__(self):
+            return len(titles)
+
+    names, values = _names_and_values(tmp_path / "t.parquet", Schema(), [0], None)
+    assert names.column_names == ["name"] and values.column_names == titles[1:] and len(asked) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,11 +39,12 @@ def read_parquet(path: Path, row_names, limit: float | None = None) -> Observati
 
 def _names_and_values(path: Path, schema, index: list[int], limit: float | None) -> tuple:
     """The columns at `index`, None if there are none, and the others; Arrow tables, the first with dictionaries."""
-    titles = [schema.names[k] for k in index]
-    others = [k for k in range(len(schema)) if k not in index]
-    alike = any(schema.names[k] in titles for k in others)  # Arrow chooses columns by name: then both are read at once
+    every = schema.names  # Arrow makes this list anew whenever it is asked for.
+    titles = [every[k] for k in index]
+    others = [k for k in range(len(every)) if k not in index]
+    alike = any(every[k] in titles for k in others)  # Arrow chooses columns by name: then both are read at once
     names = table_with_text(path, titles, limit) if index and not alike else None
-    wanted = list(dict.fromkeys(schema.names[k] for k in others)) if names is not None else None
+    wanted = list(dict.fromkeys(every[k] for k in others)) if names is not None else None
     with by_pieces(path, titles if alike else ()) as pieces:
         read = checked(path, pieces.read, columns=wanted, use_threads=pieces.metadata.num_rows > len(others))
     return (read.select(index), read.select(others)) if alike else (names, read)
@@ -52,8 +54,8 @@ def _refuse_other_columns(path: Path, fields, limit: float | None) -> None:
     """Refuse columns without numbers before the table is read, for they may be of any size."""
     wrong = [field for field in fields if not is_numeric(field.type)]
     if wrong:
-        names = [field.name for field in fields]
-        text = next((one.name for one in wrong if is_text(one.type) and names.count(one.name) == 1), None)
+        times = Counter(field.name for field in fields)
+        text = next((one.name for one in wrong if is_text(one.type) and times[one.name] == 1), None)
         column = None if text is None else table_with_text(path, [text], limit).column(0)
         refuse_columns([(one.name, one.type, column if one.name == text else None) for one in wrong], len(fields))
 
