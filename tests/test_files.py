@@ -640,7 +640,7 @@ def test_words_of_a_library_become_one_short_line():
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_names_of_a_wide_parquet_file_are_listed_once(tmp_path, shared):
     """Arrow makes the list of names anew each time: to ask for it per column took n ** 2 steps."""
-    from colonnade.files._parquet import _names_and_values
+    from colonnade.files._parquet import _tables
 
     titles = ["name", *(f"c{j}" for j in range(50)), "name" if shared else "last"]
     columns = [pa.array(["a", "b"]), *(pa.array([1.0, 2.0]) for _ in titles[1:])]
@@ -656,5 +656,5 @@ def test_the_names_of_a_wide_parquet_file_are_listed_once(tmp_path, shared):
         def __len__(self):
             return len(titles)
 
-    names, values = _names_and_values(tmp_path / "t.parquet", Schema(), [0], None)
-    assert names.column_names == ["name"] and values.column_names == titles[1:] and len(asked) == 1
+    names, aside, values = _tables(tmp_path / "t.parquet", Schema(), [0], [], None)
+    assert aside is None and names.column_names == ["name"] and values.column_names == titles[1:] and len(asked) == 1
