@@ -132,7 +132,8 @@ def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
     typical = float(np.median(own)) if own.size else 1.0
     lacking = np.maximum(0, _ENOUGH - counts)
     unit = np.sqrt((squares + lacking * typical) / (counts + lacking))
-    return shift, np.where((counts >= 2) & is_constant, 0.0, unit)
+    constant = (counts >= 2) & is_constant
+    return np.where(constant, middle, shift), np.where(constant, 0.0, unit)
 
 
 def _medians(begins, values, row) -> np.ndarray:
