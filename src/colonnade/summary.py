@@ -26,6 +26,7 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     Returns
     -------
     dict
+        method ("factor model", "full columns" or another name), orientation ("columns" or "rows": what is filled),
         shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_filled_entries, rank, noise_std (None
         if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in words, with what would
         help), unfilled (at most 10 columns, with their name if they have one, and what would help)
@@ -36,7 +37,10 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     table = completion.certificates() if verdicts else None
     words, counts = np.unique(table.verdict if verdicts else (), return_counts=True)
     noise = completion.noise_std
+    learned = completion.learned
     return {
+        "method": "factor model" if learned else completion.choices.get("method", "full columns"),
+        "orientation": "rows" if learned and learned.is_turned else "columns",
         "shape": [m, n],
         "n_observed": int(seen.sum()),
         "n_full_columns": int(full.sum()),
@@ -74,9 +78,12 @@ def in_words(summary: dict) -> list[str]:
     choices = dict(summary["choices"])
     aside = choices.pop("set aside", None)
     lines = [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
+    parts = f"{_counted(summary['n_observed'], 'entry')}; every column has gaps"
+    if full:
+        others = _counted(summary["n_observed"] - full * m, "entry")
+        parts = f"{_counted(full, 'column')} in full and {others} of the other {n - full:,}"
     lines += [
-        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {_counted(full, 'column')} in full and"
-        f" {_counted(summary['n_observed'] - full * m, 'entry')} of the other {n - full:,}.",
+        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {parts}.",
         f"Filled: {entries} of {columns}.",
     ]
     lines += [f"Chosen, {name}: {words}." for name, words in choices.items()]

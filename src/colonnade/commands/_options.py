@@ -83,6 +83,19 @@ def set_aside_line(observations) -> list[str]:
     return [f"Set aside: {words}." for words in set_aside_fact(observations).values()]
 
 
+class MethodName(click.ParamType):
+    """A method of `complete`; hyphens stand for blanks and underscores."""
+
+    name = "method"
+    known = "auto", "factor-model", "full-columns", "als", "soft-impute", "svt", "optspace", "tall-project"
+
+    def convert(self, value, parameter, context):
+        name = str(value).strip().lower().replace("_", "-").replace(" ", "-")
+        if name not in self.known:
+            self.fail(f"there is no method {value!r}; choose one of {', '.join(self.known)}", parameter, context)
+        return name.replace("-", " " if name in ("factor-model", "full-columns") else "_")
+
+
 class AutoOr(click.ParamType):
     """The word auto, or a value of another type."""
 
