@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,22 @@ def read_input(inputs, options: dict):
         given[name] = "auto" if given[name] is None else given[name]
     given["only"] = given["only"] or None
     return read(inputs, **given, memory_limit=options.pop("memory_limit", None))
+
+
+def given_input() -> str:
+    """The input of this command with its options for reading, as it would be typed again."""
+    context = click.get_current_context()
+    words = [str(path) for path in context.params["inputs"]]
+    for option in context.command.params:
+        value = context.params.get(option.name)
+        if option.name not in _READ_NAMES or value == option.get_default(context) or value in (None, ()):
+            continue
+        if isinstance(value, bool):
+            words.append((option.opts if value else option.secondary_opts)[0])
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option.opts[0], str(one)]
+    return shlex.join(words)
 
 
 def set_aside_fact(observations) -> dict[str, str]:

@@ -116,7 +116,7 @@ _SCORES_MODEL = (
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write an HTML page to this file: what was filled, and how far to trust it.",
 )
-@click.option("--strict", is_flag=True, help="End with code 4 if a column could not be filled.")
+@click.option("--strict", is_flag=True, help="End with code 4 if a row or column could not be filled.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--force", is_flag=True, help="Replace outputs that exist.")
 def command(inputs, outputs, entries, scores, level, report, strict, as_json, force, **options) -> None:
@@ -165,7 +165,7 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
         written = [*_numbers_only(summary, outputs), f"Written: {', '.join(map(str, outputs))}"]
         for line in [source, *in_words(summary), *scored, *written]:
             say(line)
-    if strict and summary["n_unfilled_columns"]:
+    if strict and (summary["n_unfilled_columns"] or summary["n_unfilled_rows"]):
         failure = click.ClickException(not_filled(summary)[0])
         failure.exit_code = 4
         raise failure

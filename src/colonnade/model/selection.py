@@ -257,7 +257,7 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
         if o.full_columns.size == 0
         else "factor model learned from all columns, because few are complete",
         "orientation": f"{filled} are filled; {other} have their own unit and level" + (f" ({why})" if why else ""),
-        "rank": f"{(exact or model).rank} directions" + ("" if rank == "auto" else f", at most {rank} asked for"),
+        "rank": f"{exact.rank} directions" if exact else f"up to {model.rank} directions, each as far as entries support",
         "noise": f"{noise}, in units of the spread of the {other}"
         + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
         "sweeps": f"{model.n_sweeps}",
