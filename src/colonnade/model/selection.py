@@ -251,14 +251,14 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
     why = "as asked" if orientation != "auto" else "predicts hidden entries better" if winner.model is not None else ""
-    noise = f"each of the {other} has its own variance" if winner.settings.row_noise else "one variance for all entries"
+    noise = f"a variance for each of the {other}" if winner.settings.row_noise else f"one variance for all {other}"
     words = {
         "method": "factor model learned from all columns, because no column is complete"
         if o.full_columns.size == 0
         else "factor model learned from all columns, because few are complete",
         "orientation": f"{filled} are filled; {other} have their own unit and level" + (f" ({why})" if why else ""),
         "rank": f"{exact.rank} directions" if exact else f"up to {model.rank} directions, each as far as entries support",
-        "noise": f"{noise}, in units of the spread of the {other}"
+        "noise": noise
         + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
         "sweeps": f"{model.n_sweeps}",
     }

@@ -122,7 +122,8 @@ def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> 
             table.more_entries[j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
     for j, verdict in verdicts_of_unfilled.items():
         table.verdict[j] = verdict
-        table.more_entries[j] = 0 if o.n_observed[j] == m else m - o.n_observed[j]
+        usual = int(np.median(o.n_observed[o.n_observed > 0]))  # With as many the other columns were filled.
+        table.more_entries[j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
         if o.n_observed[j] == m:
             table.residual[j] = table.uncertainty[j] = 0.0
     return table
