@@ -539,9 +539,11 @@ def _refuse_idle_settings(method, orientation, bounds, settings: dict) -> None:
     idle = [] if by_full else list(given)
     idle += ["orientation"] if orientation == "rows" and (given or method not in ("auto", "factor model")) else []
     idle += ["bounds"] if bounds is not None and not by_full and method != "factor model" else []
+    if idle and method == "auto":
+        raise ValueError(f"{', '.join(given)} cannot be combined with orientation='rows'; leave one of them out")
     if idle:
-        what = f"method {method!r}" if method != "auto" else f"The method of {', '.join(given)}"
-        raise ValueError(f"{what} does not use {', '.join(idle)}; leave {'it' if len(idle) == 1 else 'them'} out")
+        it = "it" if len(idle) == 1 else "them"
+        raise ValueError(f"method {method!r} does not use {', '.join(idle)}; leave {it} out")
 
 
 def wants_factor_model(o: Observations, method: str, orientation: str, settings: dict) -> bool:
@@ -597,7 +599,8 @@ def _by_method(name: str, o: Observations, rank, random_state, progress) -> Comp
     from . import methods
 
     method = getattr(methods, name)
-    given = {"rank": rank, "max_rank": rank, "random_state": random_state, "progress": progress}
+    seed = 0 if random_state is None else random_state  # None hides the same entries every time.
+    given = {"rank": rank, "max_rank": rank, "random_state": seed, "progress": progress}
     accepted = signature(method).parameters
     return method(o, **{k: v for k, v in given.items() if k in accepted and not (v is None or is_auto(v))})
 

@@ -183,13 +183,14 @@ def _picture_words_of_factor_model(completion, summary: dict, found: HeldOut | N
     """The same where all columns were learned from."""
     directions = spectrum(completion)
     above, rank = directions.n_above_noise, completion.rank
+    noise = f"The noise of an entry is {_number(summary['noise_std'])}."
     told = (
-        f"{above:,} of {rank:,} directions {'is' if above == 1 else 'are'} above the dashed line: a column with the usual"
-        f" number of entries determines {'it' if above == 1 else 'them'} by itself. The others are pulled to zero."
-        f" The noise of an entry is {_number(summary['noise_std'])}."
+        f"{above:,} of {rank:,} directions {'is' if above == 1 else 'are'} above the dashed line: a column with the"
+        f" usual number of entries determines {'it' if above == 1 else 'them'} by itself. The others are pulled to"
+        f" zero. {noise}"
     )
     if above == 0:
-        told = f"No direction is above the dashed line: the noise of an entry, {_number(summary['noise_std'])}, hides all."
+        told = f"No direction is above the dashed line: the noise hides all of them. {noise}"
     exact = f"{_directions(rank)} in use. The entries fit to rounding, so there is no noise."
     left_out = "Nothing could be left out: there are too few entries."
     if found is not None:
@@ -199,8 +200,8 @@ def _picture_words_of_factor_model(completion, summary: dict, found: HeldOut | N
         "coverage": _COVERAGE,
         "spectrum": exact if completion.learned.is_exact else told,
         "prediction": left_out,
-        "calibration": f"Intervals of half of the hidden entries, calibrated on the other half, and the other way round."
-        f" {_CALIBRATION}",
+        "calibration": "Intervals of half of the hidden entries, calibrated on the other half, and the other way"
+        f" round. {_CALIBRATION}",
     }
 
 

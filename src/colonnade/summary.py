@@ -27,9 +27,10 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     -------
     dict
         method ("factor model", "full columns" or another name), orientation ("columns" or "rows": what is filled),
-        shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_unfilled_rows, n_filled_entries, rank, noise_std (None
-        if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in words, with what would
-        help), unfilled (at most 10 columns, with their name if they have one, and what would help)
+        shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_unfilled_rows, n_filled_entries,
+        rank, noise_std (None if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in
+        words, with what would help), unfilled (at most 10 columns, with their name if they have one, and what would
+        help)
     """
     m, n = completion.shape
     seen, status = completion.n_observed, completion.status

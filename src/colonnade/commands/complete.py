@@ -53,7 +53,7 @@ _SCORES_MODEL = (
     type=MethodName(),
     default="auto",
     metavar="NAME",
-    help="How the gaps are filled: factor-model learns from all columns; full-columns learns from complete columns only;"
+    help="How the gaps are filled: factor-model learns from all columns; full-columns learns from complete ones only;"
     " als, soft-impute, svt, optspace and tall-project are published methods, without intervals."
     " Default: auto, which takes full-columns where enough columns are complete and factor-model elsewhere.",
 )
@@ -74,7 +74,8 @@ _SCORES_MODEL = (
     "--center",
     type=click.Choice(["auto", "yes", "no"]),
     default="auto",
-    help="Subtract the row means of the full columns first; needs full columns. Default: auto, chosen by hidden entries.",
+    help="Subtract the row means of the full columns first; needs full columns."
+    " Default: auto, chosen by hidden entries.",
 )
 @click.option(
     "--shrinkage",
@@ -129,8 +130,9 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
     NAME-filled with the ending of the input, triples to the folder NAME-completed.
 
     Triples that need more than --memory-limit are completed by blocks of columns with the help of the disk, into a
-    folder; some columns must then be complete. Such a run can be continued with --resume after it was interrupted. With --engine dask workers solve the
-    columns: of the cluster of --scheduler or, unless told, processes of this machine that listen on loopback only.
+    folder; some columns must then be complete. Such a run can be continued with --resume after it was interrupted.
+    With --engine dask workers solve the columns: of the cluster of --scheduler or, by default, processes of this
+    machine that listen on loopback only.
     """
     from ..summary import in_words, not_filled, summarise
 

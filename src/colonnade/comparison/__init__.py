@@ -49,10 +49,10 @@ def compare(
     ----------
     data : Observations, array of shape (m, n), masked array, data frame, scipy sparse matrix or Source
     methods : list of names or functions, or a dict of them by the name to show; optional
-        "complete", what `complete` does without settings; "algorithm1", plain least squares on full columns; "row_means", with an offset for each column; "acquire"; the names
-        in `colonnade.methods`, and "nystrom_r", which is Nystrom cut to the rank. A function takes Observations and
-        returns a Completion or an array of shape (m, n). Default: all that the data allow and that do not read the
-        whole matrix.
+        "complete", what `complete` does without settings; "algorithm1", plain least squares on full columns;
+        "row_means", with an offset for each column; "acquire"; the names in `colonnade.methods`, and "nystrom_r", which
+        is Nystrom cut to the rank. A function takes Observations and returns a Completion or an array of shape (m, n).
+        Default: all that the data allow and that do not read the whole matrix.
     holdout : float in (0, 1)
         The share that is hidden; of a source, this share of the budget is read beyond it, to judge by.
     rank : int, optional
@@ -172,7 +172,7 @@ def _run(task: Task, hidden: Hidden, chosen: dict, progress) -> Comparison:
         interrupted = True
         results += [Result(name, remark="interrupted") for name in list(chosen)[len(results) :]]
     results.sort(key=lambda result: np.inf if result.error is None else result.relative_error)
-    advice = advise([result for result in results if result.error is not None], losses)
+    advice = advise([result for result in results if result.error is not None], losses, hidden.relative_spread)
     return Comparison(results, task.observations.shape, hidden.values.size, hidden.spread, *advice, interrupted)
 
 

@@ -10,16 +10,17 @@ from ..leaving_out import is_no_chance
 from ._results import Result, label
 
 _EXACT = 1e-8  # Relative error up to which data count as recovered.
-_HOPELESS = 0.9  # Relative error from which no method can be trusted.
+_HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
 _CHANCE = 2.0  # standard errors within which two errors are taken for equal
 _SLIGHT = 1.01  # times an error that is no reason to prefer a method, even if it is no chance
 _MORE = 1.2  # times the entries of another method that are no longer about as many
 
 
-def advise(done: list[Result], losses: dict) -> tuple[str, str | None]:
+def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | None]:
     """The sentence, and the method that it names; None if it names none.
 
-    `done` is in the order of the errors, `losses` the mean square error of every column by method.
+    `done` is in the order of the errors, `losses` the mean square error of every column by method, `spread` the error
+    of predicting the row means.
     """
     if not done:
         return "no method finished; the lines above say why.", None
@@ -27,7 +28,7 @@ def advise(done: list[Result], losses: dict) -> tuple[str, str | None]:
     if exact:
         frugal = min(exact, key=lambda r: (r.entries, r.seconds)).method
         return f"the data are of low rank to rounding; use {label(frugal)}, which recovers them exactly.", frugal
-    if best.relative_error > _HOPELESS:
+    if best.relative_error > _HOPELESS * spread:
         return (
             f"none can be trusted: the least error, of {label(best.method)}, is {best.relative_error:.0%} of the spread"
             " of the rows; look with inspect whether more entries would help."

@@ -13,12 +13,19 @@ _KEPT = 2  # entries that a column keeps at least
 
 
 class Hidden(NamedTuple):
-    """Entries at ``(rows[k], columns[k])``, int64, their values and the spread of their row, float64; of shape (k,)."""
+    """Entries at ``(rows[k], columns[k])``, int64, their values, and mean and spread of their rows; of shape (k,)."""
 
     rows: np.ndarray
     columns: np.ndarray
     values: np.ndarray
+    levels: np.ndarray
     units: np.ndarray
+
+    @property
+    def relative_spread(self) -> float:
+        """Root mean square of the values about the means of their rows, in units of the rows' spreads."""
+        with np.errstate(over="ignore"):
+            return rms(np.minimum(np.abs(self.values - self.levels) / self.units, 1e100))
 
     @property
     def spread(self) -> float:
@@ -33,8 +40,8 @@ def rms(x) -> float:
     return unit * float(np.sqrt(np.mean((x / unit) ** 2, dtype=np.float64)))
 
 
-def spreads_of_rows(o: Observations) -> np.ndarray:
-    """Standard deviation of the entries of every row, shape (m,).
+def levels_and_spreads(o: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the entries of every row, shape (m,) each.
 
     Rows without a spread, or with one entry, take the median of the others; where no row has one, the largest entry.
     """
@@ -43,7 +50,7 @@ def spreads_of_rows(o: Observations) -> np.ndarray:
     means = np.bincount(o.rows, x, m) / np.maximum(counts, 1)
     spreads = np.sqrt(np.bincount(o.rows, (x - means[o.rows]) ** 2, m) / np.maximum(counts, 1))
     own = spreads > np.finfo(o.values.dtype).eps * np.abs(means)
-    return size * np.where(own, spreads, np.median(spreads[own]) if own.any() else 1.0)
+    return size * means, size * np.where(own, spreads, np.median(spreads[own]) if own.any() else 1.0)
 
 
 def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
@@ -64,7 +71,8 @@ def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
     if not hidden.any():
         raise ValueError(_nothing_to_hide(o, share))
     rows = o.rows[hidden].astype(np.int64)
-    asked = Hidden(rows, column[hidden], o.values[hidden].astype(np.float64), spreads_of_rows(o)[rows])
+    of_rows = (side[rows] for side in levels_and_spreads(o))
+    asked = Hidden(rows, column[hidden], o.values[hidden].astype(np.float64), *of_rows)
     return o.only(~hidden), asked
 
 
@@ -100,4 +108,5 @@ def sample(source: Source, drawn: Observations, count: int, rng) -> Hidden:
     m, n = source.shape
     places = np.unique(rng.integers(0, m * n, count)) if count < m * n // 2 else np.arange(m * n)
     rows, columns = places % m, places // m
-    return Hidden(rows, columns, source.entries(rows, columns).astype(np.float64), spreads_of_rows(drawn)[rows])
+    of_rows = (side[rows] for side in levels_and_spreads(drawn))
+    return Hidden(rows, columns, source.entries(rows, columns).astype(np.float64), *of_rows)

@@ -257,9 +257,8 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
         if o.full_columns.size == 0
         else "factor model learned from all columns, because few are complete",
         "orientation": f"{filled} are filled; {other} have their own unit and level" + (f" ({why})" if why else ""),
-        "rank": f"{exact.rank} directions" if exact else f"up to {model.rank} directions, each as far as entries support",
-        "noise": noise
-        + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
+        "rank": f"{exact.rank} directions" if exact else f"up to {model.rank} directions",
+        "noise": noise + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
         "sweeps": f"{model.n_sweeps}",
     }
     if exact is not None:
