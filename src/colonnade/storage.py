@@ -15,10 +15,11 @@ from .column_space import ColumnSpace
 from .completion import Completion
 from .files import checked_headers, write_arrays
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
+from .model.storing import arrays_of_learned, facts_of_learned, learned_from
 from .observations import Observations
 from .stored import BLOCK_FORMAT, StoredCompletion, holds_only_blocks
 
-_FORMAT = "colonnade completion 2"
+_FORMAT = "colonnade completion 3"
 _ARRAYS = "arrays.npz"
 
 
@@ -40,6 +41,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "full_columns": o.full_columns,
         "full_scales": o.full_scales,
         "unused": completion.unused,
+        **({} if completion.learned is None else arrays_of_learned(completion.learned)),
     }
     arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items() if a is not None}
     names = names_as_json(o.row_names, o.column_names)
@@ -55,6 +57,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "optimism": repr(completion.optimism),
         "run": completion.run,
         "moved_rows": completion.moved_rows,
+        "learned": None if completion.learned is None else facts_of_learned(completion.learned),
         "sha256": {name: checksum(a) for name, a in arrays.items()},
         "sha256_of_names": checksum_of_names(names),
     }
@@ -119,5 +122,6 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T
     choices, by_columns, optimism = facts["choices"], facts["by_columns"], float(facts["optimism"])
-    more = facts["run"], facts["moved_rows"], arrays.get("unused")
+    learned = None if facts["learned"] is None else learned_from(facts["learned"], arrays, choices)
+    more = facts["run"], facts["moved_rows"], arrays.get("unused"), learned
     return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, *more)

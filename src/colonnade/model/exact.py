@@ -21,7 +21,7 @@ _WEIGHT = 1e16  # Of the entries beside the prior, which then has no part.
 
 
 def exact_fit(table: ScaledTable, model: FactorModel) -> FactorModel | None:
-    """The model without noise and prior, if the entries fit to rounding with fewer numbers than there are; else None."""
+    """The model without noise and prior if fewer numbers than entries fit them to rounding; else None."""
     m, n = table.shape
     for rank in _ranks(model):
         if table.by_column.values.size < _SPARE * ((rank + 1) * m + rank * (n - rank)):

@@ -39,12 +39,15 @@ class Settings:
         Whether the sweeps give every row noise of its own. Predictive variances always do.
     degrees : float
         Degrees of freedom of Student-t noise; infinite means Gaussian.
+    one_unit : bool
+        Whether all rows share one unit, as rows measured alike do.
     """
 
     rank: int
     tail: float = TAIL
     row_noise: bool = False
     degrees: float = np.inf
+    one_unit: bool = False
 
 
 @dataclass(eq=False)

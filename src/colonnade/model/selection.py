@@ -21,13 +21,16 @@ _HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same se
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
 _FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 _OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
-_BETTER = 0.99  # Of the error so far, which another setting must reach.
+_BETTER = 0.997  # Of the error so far, which another setting must reach.
+_BETTER_UNITS = 0.99  # Likewise for another side or one unit for all rows: equal tables in other units stay equal.
 _CLEARLY_BETTER = 0.9  # Likewise for Student-t noise, which is for tables with outliers: it costs 2 to 10 % on others.
+_FIRST_DIRECTIONS = 25  # With which the other settings are tried.
 _MOST_DIRECTIONS = 50  # 25 costs up to 60 % on spectra with little noise, 100 gains nothing on the open sets.
 _MOST_MEMORY = 1.5e9  # Bytes of all packed covariances; beyond it there are fewer directions.
 _MOST_WORK = 2e10  # Multiplications of a sweep; likewise.
+_SHORT_TAIL = 2e-4  # Of the prior's spectrum, for tables of truly low rank: there `TAIL` costs up to 10 %.
 _DEGREES = 4.0  # Of Student-t noise where it predicts better than Gaussian noise.
-_TRIAL_SWEEPS, _MOST_SWEEPS = 50, 100
+_TRIAL_SWEEPS, _MOST_SWEEPS = 30, 80
 _FEWEST_SWEEPS = 15  # Before the error may decide that the sweeps have converged.
 _TOLERANCE = 1e-4  # Relative change of the squared error in a sweep at which the sweeps end.
 _LITTLE_NOISE = 1e-3  # Noise variance in units of the spread below which an exact fit is tried.
@@ -120,7 +123,7 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
         winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
     report(4, 6)
     whole = o.transposed() if winner.is_turned else o
-    table = scaled_table(whole)
+    table = scaled_table(whole, one_unit=winner.settings.one_unit)
     start = None if winner.model is None else _in_other_units(winner.model, table)
     model = _swept(Sweeps(table, winner.settings, start), _MOST_SWEEPS, _TOLERANCE)
     exact = exact_fit(table, model) if float(np.median(model.noise)) < _LITTLE_NOISE else None
@@ -161,48 +164,77 @@ class _Trials:
         self.rank, self.report, self.tables = rank, report, {}
         self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
         self.values = o.values[hidden].astype(np.float64)
-        table, turned = self.table(False), self.table(True)
+        table, turned = self.table(False, False), self.table(True, False)
         self.units = [np.where(u > 0, u, 1.0) for u in (table.unit[self.rows], turned.unit[self.columns])]
 
-    def table(self, is_turned: bool) -> ScaledTable:
+    def table(self, is_turned: bool, one_unit: bool) -> ScaledTable:
         if is_turned not in self.seen:
             self.seen[True] = self.seen[False].transposed()
-        if is_turned not in self.tables:
-            self.tables[is_turned] = scaled_table(self.seen[is_turned])
-        return self.tables[is_turned]
+        key = is_turned, one_unit
+        if key not in self.tables:
+            self.tables[key] = scaled_table(self.seen[is_turned], one_unit=one_unit)
+        return self.tables[key]
 
     def judge(self, is_turned: bool, settings: Settings) -> _Candidate:
-        model = _swept(Sweeps(self.table(is_turned), settings), _TRIAL_SWEEPS, 10 * _TOLERANCE)
+        sweeps = Sweeps(self.table(is_turned, settings.one_unit), settings)
+        return self._judged(is_turned, _swept(sweeps, _TRIAL_SWEEPS, 10 * _TOLERANCE))
+
+    def finished(self, best: _Candidate) -> _Candidate:
+        """The best candidate swept as long as the final fit will be, so that its scores hold for that fit."""
+        sweeps = Sweeps(self.table(best.is_turned, best.settings.one_unit), best.settings, best.model)
+        return self._judged(best.is_turned, _swept(sweeps, _MOST_SWEEPS, _TOLERANCE))
+
+    def _judged(self, is_turned: bool, model: FactorModel) -> _Candidate:
         at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
         predicted, deviations = model.predict(*at), model.deviations(*at)
         errors = np.abs(self.values - predicted)
         sizes = [np.sqrt(np.mean(np.minimum(errors / unit, _OUTLIER) ** 2)) for unit in self.units]
         found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
-        return _Candidate(is_turned, settings, model, found)
+        return _Candidate(is_turned, model.settings, model, found)
 
 
 def _choose(trials: _Trials, sides, rank) -> _Candidate:
     """The setting with the least error: each side with common noise, then one change after the other."""
-    first = Settings(_most_directions(trials.seen[False], rank))
-    best = trials.judge(sides[0], first)
+    most = _most_directions(trials.seen[False], rank)
+    best = trials.judge(sides[0], Settings(min(most, _FIRST_DIRECTIONS) if rank == "auto" else most))
     trials.report(1, 6)
-    for change in _changes(sides, rank):
+    for change in _changes(sides):
         other = trials.judge(*change(best))
-        needed = _CLEARLY_BETTER if np.isfinite(other.settings.degrees) else _BETTER
-        if other.ratio(best) < needed:
+        if other.ratio(best) < _needed(best, other):
             best = other
+    if rank == "auto":
+        best = _with_other_rank(trials, best)
     trials.report(3, 6)
-    return best
+    return trials.finished(best)
 
 
-def _changes(sides, rank) -> Iterator:
+def _changes(sides) -> Iterator:
     """Other sides and settings than those of the best candidate so far."""
     for side in sides[1:]:
         yield lambda c, side=side: (side, c.settings)
+    yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
+    yield lambda c: (c.is_turned, replace(c.settings, tail=_SHORT_TAIL))
     yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
-    if rank == "auto":
-        yield lambda c: (c.is_turned, replace(c.settings, rank=max(1, c.model.rank // 2)))
     yield lambda c: (c.is_turned, replace(c.settings, degrees=_DEGREES))
+
+
+def _needed(best: _Candidate, other: _Candidate) -> float:
+    """Ratio of the errors below which the other candidate takes the place of the best."""
+    if np.isfinite(other.settings.degrees) and not np.isfinite(best.settings.degrees):
+        return _CLEARLY_BETTER
+    same = best.is_turned is other.is_turned and best.settings.one_unit == other.settings.one_unit
+    return _BETTER if same else _BETTER_UNITS
+
+
+def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:
+    """Twice as many directions if they predict better, else half as many if these do."""
+    most, first = _most_directions(trials.seen[False], "auto"), best.settings.rank
+    for rank in (min(most, 2 * first), max(1, first // 2)):
+        if rank != first:
+            other = trials.judge(best.is_turned, replace(best.settings, rank=rank))
+            if other.ratio(best) < _BETTER:
+                return other
+    return best
 
 
 def _swept(sweeps: Sweeps, most: int, tol: float) -> FactorModel:
@@ -240,10 +272,14 @@ def _most_directions(o: Observations, rank) -> int:
 
 def _in_other_units(model: FactorModel, table: ScaledTable) -> FactorModel:
     """A model learned in nearly the same units, as a start for a table that has its own."""
-    ratio = np.where(table.unit > 0, model.unit / np.where(table.unit > 0, table.unit, 1.0), 1.0)
-    ratio = np.where(model.unit > 0, ratio, 1.0)
+    known = (table.unit > 0) & (model.unit > 0)
+    divisor = np.where(known, table.unit, 1.0)
+    with np.errstate(over="ignore"):
+        ratio = np.where(known, model.unit / divisor, 1.0)
+        moved = np.where(known, (model.shift - table.shift) / divisor, 0.0)
+    ratio, moved = np.clip(ratio, 0.1, 10.0), np.clip(moved, -10.0, 10.0)  # It is only a start.
     U = model.U * ratio[:, None]
-    U[:, -1] += np.where(table.unit > 0, (model.shift - table.shift) / np.where(table.unit > 0, table.unit, 1.0), 0.0)
+    U[:, -1] += moved
     return replace(model, U=U, row_covariance=model.row_covariance * (ratio**2)[:, None])
 
 
@@ -251,13 +287,15 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
     why = "as asked" if orientation != "auto" else "predicts hidden entries better" if winner.model is not None else ""
+    own = "level" if winner.settings.one_unit else "unit and level"
     noise = f"a variance for each of the {other}" if winner.settings.row_noise else f"one variance for all {other}"
+    most = f"up to {model.rank} directions" + ("" if rank == "auto" else ", as asked")
     words = {
         "method": "factor model learned from all columns, because no column is complete"
         if o.full_columns.size == 0
         else "factor model learned from all columns, because few are complete",
-        "orientation": f"{filled} are filled; {other} have their own unit and level" + (f" ({why})" if why else ""),
-        "rank": f"{exact.rank} directions" if exact else f"up to {model.rank} directions",
+        "orientation": f"{filled} are filled; {other} have their own {own}" + (f" ({why})" if why else ""),
+        "rank": most if exact is None else f"{exact.rank} directions",
         "noise": noise + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
         "sweeps": f"{model.n_sweeps}",
     }

@@ -13,6 +13,7 @@ import numpy as np
 from ..observations import Observations
 
 _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter row borrows the rest from the typical row.
+_FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
 _REACH = 10.0  # Robust deviations at which entries are clipped before the spread is taken: one code must not set it.
 
 
@@ -75,8 +76,8 @@ class ScaledTable:
         return ScaledTable(columns, rows, self.order, self.shift, self.unit)
 
 
-def scaled_table(o: Observations) -> ScaledTable:
-    """The observations in units of each row's spread."""
+def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
+    """The observations in units of each row's spread, or in one unit for all rows."""
     places = o._trusted(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
     order = places.values.astype(np.int64)
     values = o.values.astype(np.float64)
@@ -85,6 +86,9 @@ def scaled_table(o: Observations) -> ScaledTable:
     size = float(np.abs(values).max(initial=0.0))
     scale = 1.0 if size == 0 else 2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000)
     shift, unit = (scale * x for x in _spreads(begins, values[order] / scale, places.shape[1]))
+    if one_unit:
+        largest = float(unit.max(initial=0.0)) or 1.0
+        unit = np.where(unit > 0, largest * np.sqrt(np.mean((unit[unit > 0] / largest) ** 2)), 0.0)
     return _in_units(o, values, begins, columns, order, shift, unit)
 
 
@@ -103,7 +107,9 @@ def rescaled_table(o: Observations, shift, unit) -> ScaledTable:
 
 def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
     divisor = np.where(unit > 0, unit, 1.0)
-    x = values / divisor[o.rows] - (shift / divisor)[o.rows]
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = values / divisor[o.rows] - (shift / divisor)[o.rows]
+    x = np.clip(np.nan_to_num(x), -_FARTHEST, _FARTHEST)
     weights = np.zeros(0) if o.weights is None else o.weights.astype(np.float64)
     by_column = Entries(o.indptr, o.rows, x, weights)
     by_row = Entries(begins, columns, x[order], weights[order] if weights.size else weights)

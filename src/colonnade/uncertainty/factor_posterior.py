@@ -96,6 +96,11 @@ def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> 
     verdicts_of_unfilled : dict
         Column to verdict, of columns that are full or not filled.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _certify_columns(learned, o, verdicts_of_unfilled)
+
+
+def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> np.recarray:
     m, n = o.shape
     table = np.recarray(n, dtype=VERDICT_FIELDS)
     table.column, table.n_observed = np.arange(n), o.n_observed
