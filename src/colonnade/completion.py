@@ -559,7 +559,7 @@ def wants_factor_model(o: Observations, method: str, orientation: str, settings:
     few = o.full_columns.size * o.shape[0] < _FEW_FULL * o.values.size
     if not few:
         spreads = spreads_of_rows(o)
-        few = spreads.size > 0 and spreads.max() > _MIXED_UNITS * spreads.min()
+        few = spreads.size > 0 and spreads.max() / _MIXED_UNITS > spreads.min()
     return bool(few) and not learn(o.with_relative_weights()).is_exact
 
 
