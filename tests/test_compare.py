@@ -325,6 +325,8 @@ def test_data_that_cannot_be_compared_are_refused(rng):
     few[:, :10], few[:2] = M[:, :10], M[:2]
     with pytest.raises(ValueError, match=r"no entry can be hidden.*fullest of them has 2"):
         co.compare(few)
+    with pytest.raises(ValueError, match="no entry of the 60 x 80 table is known"):
+        co.compare(np.full((60, 80), np.nan))
     with pytest.raises(ValueError, match="needed together"):
         co.compare(co.Source(M))
     with pytest.raises(ValueError, match="are for data without gaps, and 70 of 80 columns have some"):

@@ -321,12 +321,12 @@ def gappy(noise=0.5, empty_row=False):
     known[np.arange(200) % 60, np.arange(200)] = np.nan
     if empty_row:
         known[7] = np.nan
-    return M, known
+    return known
 
 
 @pytest.mark.parametrize("empty_row", [False, True])
 def test_a_report_without_a_full_column_does_not_speak_of_full_columns(empty_row):
-    M, known = gappy(empty_row=empty_row)
+    known = gappy(empty_row=empty_row)
     completion = co.complete(known, orientation="columns")
     text = " ".join(" ".join(Page(report_html(completion)).words).split())
     summary = completion.summary()
@@ -342,7 +342,7 @@ def test_a_report_without_a_full_column_does_not_speak_of_full_columns(empty_row
 
 def test_the_evidence_of_the_factor_model_is_true():
     """Held-out entries are known ones, errors are in the same unit as the choices, and intervals hold."""
-    M, known = gappy()
+    known = gappy()
     completion = co.complete(known)
     found, held = hold_out(completion), completion.learned.held_out
     np.testing.assert_array_equal(found.truth, known[held.rows, held.columns])
@@ -356,7 +356,7 @@ def test_the_evidence_of_the_factor_model_is_true():
 
 
 def test_the_pictures_of_the_factor_model(tmp_path):
-    completion = co.complete(gappy()[1])
+    completion = co.complete(gappy())
     figure = completion.plot()
     figure.savefig(tmp_path / "four.png")
     ax = completion.plot("spectrum", ax=Figure().subplots())
@@ -366,18 +366,18 @@ def test_the_pictures_of_the_factor_model(tmp_path):
 
 
 def test_exact_data_without_a_full_column_have_no_noise():
-    M, known = gappy(noise=0.0)
+    known = gappy(noise=0.0)
     text = report_html(co.complete(known))
     assert "The entries fit to rounding, so there is no noise." in text and "above the dashed line" not in text
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_report_of_another_method_without_a_full_column():
-    text = report_html(co.complete(gappy()[1], method="als"))
+    text = report_html(co.complete(gappy(), method="als"))
     assert "What was learned" in text and "full columns" not in text and "every column has gaps." in text
 
 
 def test_a_saved_result_has_the_same_report(tmp_path):
-    completion = co.complete(gappy()[1])
+    completion = co.complete(gappy())
     completion.save(tmp_path / "result")
     assert report_html(co.Completion.load(tmp_path / "result")) == report_html(completion)

@@ -140,6 +140,9 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
     options["center"] = {"auto": "auto", "yes": True, "no": False}[options["center"]]
     engine = chosen_engine(inputs, options)
     _refuse_method_of_memory(engine, options)
+    if entries is not None and options["method"] not in ("auto", "factor model", "full columns"):
+        method = options["method"].replace("_", "-")
+        raise click.UsageError(f"--entries writes intervals, and {method} has none; leave --method or --entries out")
     if options.pop("dry_run"):
         dry_run(inputs, options, engine)
         return

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..nothing_full import nothing_known
 from ..observations import Observations
 from ..sources import Source
 
@@ -78,6 +79,8 @@ def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
 
 def _nothing_to_hide(o: Observations, share: float) -> str:
     partial = o.partial_columns
+    if o.values.size == 0:
+        return nothing_known(o.shape)
     if partial.size == 0:
         return (
             "every column is known in full, so that there is nothing to predict; give n_full_columns and n_entries"

@@ -293,7 +293,7 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     words = {
         "method": "factor model learned from all columns, because no column is complete"
         if o.full_columns.size == 0
-        else "factor model learned from all columns, because few are complete",
+        else "factor model learned from all columns, because few are complete or the rows differ in unit",
         "orientation": f"{filled} are filled; {other} have their own {own}" + (f" ({why})" if why else ""),
         "rank": most if exact is None else f"{exact.rank} directions",
         "noise": noise + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
