@@ -321,3 +321,13 @@ def test_help_says_what_an_option_does_and_its_default(run):
         words = out[out.index(f"  {option} ") :].split("\n  --")[0]
         assert "Default:" in words, option
     assert code == 0
+
+
+def test_asked_entries_of_a_table_without_a_complete_column_have_intervals(run, folder):
+    M, known = gappy(folder, m=40, n=60, noise=0.3)
+    i, j = np.nonzero(np.isnan(known))
+    pd.DataFrame({"row": i, "column": [f"c{k}" for k in j]}).to_csv("wanted.csv", index=False)
+    code, _, err = run("complete", "t.csv", "--entries", "wanted.csv", "-o", "answers.csv", "--level", 0.9)
+    found = pd.read_csv("answers.csv")
+    assert code == 0 and err == "" and (found.low < found.value).all() and (found.value < found.high).all()
+    assert 0.84 < ((found.low <= M[i, j]) & (M[i, j] <= found.high)).mean() < 0.96
