@@ -14,10 +14,13 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +28,13 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from benchmarks.machine import facts, processor_seconds
+from benchmarks.machine import facts
 from colonnade import files, leaderboard, methods, theory
 from colonnade.inspection import inspect_observations
 
 SIZES = 10_000, 30_000, 100_000
 ROWS, RANK = 60, 4
+LEAST_SECONDS, MOST_SECONDS = 1.0, 10.0  # Of processor time, after which no further round is begun.
 ENDS = "csv", "parquet", "npz", "npy"
 MOST = 1.1  # A larger exponent is marked.
 
@@ -239,15 +243,34 @@ WORKS: dict[str, Callable[[Data], object]] = {
 HALF_FULL = "complete(array)", "complete, refine=2", "interval", "column_means", "certificates", "leaderboard.scores"
 
 
-def measured(name: str, every: int, n: int) -> float:
-    """Processor seconds of one work at one width, in this process."""
+def measured(name: str, every: int, sizes) -> np.ndarray:
+    """Processor seconds of one work at all widths.
+
+    The speed of a shared machine changes by up to two within seconds. So the widths take turns, smaller ones are
+    repeated until they have filled as many columns as the largest, and the median of several rounds counts.
+    """
+    work = WORKS[name]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), threadpool_limits(1, "blas"):
         warnings.simplefilter("ignore")  # about sweeps that were not enough
-        data, work = Data(n, Path(folder), every), WORKS[name]
-        first = Path(folder) / "first"
-        first.mkdir()
-        work(Data(500, first, every))  # compiles
-        return processor_seconds(2, lambda: work(data))
+        tables = []
+        for n in (500, *sizes):
+            (Path(folder) / str(n)).mkdir()
+            tables.append(Data(n, Path(folder) / str(n), every))
+            work(tables[-1])  # The first compiles; the others make their data.
+        rounds, begin = [], time.process_time()
+        while len(rounds) < 3 or time.process_time() - begin < LEAST_SECONDS:
+            rounds.append([processor_mean(partial(work, data), max(sizes) // data.n) for data in tables[1:]])
+            if time.process_time() - begin > MOST_SECONDS:
+                break
+    return np.median(rounds, axis=0)
+
+
+def processor_mean(work, times: int) -> float:
+    """Mean time that all threads together spend on a work."""
+    begin = time.process_time()
+    for _ in range(times):
+        work()
+    return (time.process_time() - begin) / times
 
 
 def exponent(sizes, seconds) -> float:
@@ -266,11 +289,13 @@ def main(arguments) -> int:
     print(f"processor seconds, {ROWS} rows; exponents above {MOST} are marked")
     print(f"{'':44}" + "".join(f"{n:>11,}" for n in options.sizes) + "   exponent")
     lines = [(name, 20) for name in WORKS] + [(name, 2) for name in HALF_FULL]
-    for name, every in lines:
-        said = name + (", half full" if every == 2 else "")
-        if options.only in said:
-            seconds = [measured(name, every, n) for n in options.sizes]
-            p = exponent(options.sizes, seconds)
-            times = "".join(f"{s:11.4g}" for s in seconds)
-            print(f"{said:44}{times}   {p:8.2f}{'  <--' if p > MOST else ''}", flush=True)
+    # Each has a process of its own: what an earlier one left in the heap changes the price of small arrays.
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        for name, every in lines:
+            said = name + (", half full" if every == 2 else "")
+            if options.only in said:
+                seconds = pool.submit(measured, name, every, options.sizes).result()
+                p = exponent(options.sizes, seconds)
+                times = "".join(f"{s:11.4g}" for s in seconds)
+                print(f"{said:44}{times}   {p:8.2f}{'  <--' if p > MOST else ''}", flush=True)
     return 0

@@ -3,7 +3,7 @@
 A mutant differs from the package in one place: a comparison, an operator, a number, a condition, a dropped statement
 or a return value. The draw orders all mutants by a hash of the seed and of their text, so an edit elsewhere leaves it
 as it was. Tests that run the changed line are known from a traced run of all tests, which is kept in `--folder`. The
-cheapest run first, and the first failure ends them. A mutant that hangs counts as noticed.
+cheapest run first, and the first failure that repeats itself ends them. A mutant that hangs counts as noticed.
 """
 
 from __future__ import annotations
@@ -146,24 +146,42 @@ def untouched(recorded: dict) -> list[str]:
 
 
 def verdict(mutant: Mutant, place: Path, recorded: dict, most: float) -> str:
-    """What the tests say of a mutant: noticed, hung (noticed too), survived, or that no test runs it."""
+    """What the tests say of a mutant: noticed, hung (noticed too), survived, or that no test runs it.
+
+    A test that fails is run again with the same mutant. If it then passes, the mutant was not the reason, and the
+    other tests go on without it.
+    """
     tests = tests_of(mutant, recorded, most)
-    if not tests:
-        return "no test"
     original, changed = ROOT / "src" / mutant.path, place / "src" / mutant.path
     changed.write_text(mutant.apply(original.read_text()))
+    unsteady = []
+    try:
+        while tests:
+            code, name = attempt(mutant, place, tests, most)
+            if code in (None, 0, 5):
+                said = {None: "hung", 0: f"SURVIVED {len(tests)} tests", 5: "no test"}[code]
+                return said + "".join(f"; unsteady: {test}" for test in unsteady)
+            again = [test for test in tests if test.startswith(name)] if name else tests
+            if attempt(mutant, place, again, most)[0] != 0:
+                return f"noticed by {name or 'a crash'}"
+            unsteady.append(name or "a crash")
+            tests = [test for test in tests if name and test not in again]
+    finally:
+        shutil.copy2(original, changed)
+    return "no test" + "".join(f"; unsteady: {test}" for test in unsteady)
+
+
+def attempt(mutant: Mutant, place: Path, tests: list[str], most: float) -> tuple[int | None, str]:
+    """The exit code of tests, None if they hung, and the name of the first that fails, without what follows a blank."""
     Path(f"{place}.tests").write_text("\n".join(tests))
     options = {"MUTANTS_TESTS": f"{place}.tests"}
     files = dict.fromkeys(test.split("::")[0] for test in tests)
     with tempfile.TemporaryDirectory() as cache:
         if mutant.path in COMPILED:  # numba's cache watches one file only.
             options["NUMBA_CACHE_DIR"] = cache
-        try:
-            code = run(place, ["-n", "0", "-x", *files], timeout=300 + 10 * most, **options)
-        finally:
-            shutil.copy2(original, changed)
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S*)", Path(f"{place}.log").read_text(), re.M) or ["a crash"]
-    return {None: "hung", 0: f"SURVIVED {len(tests)} tests", 5: "no test"}.get(code, f"noticed by {failed[0]}")
+        code = run(place, ["-n", "0", "-x", *files], timeout=300 + 10 * most, **options)
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S*)", Path(f"{place}.log").read_text(), re.M)
+    return code, failed[0] if failed else ""
 
 
 def main(arguments) -> int:

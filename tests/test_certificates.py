@@ -230,3 +230,15 @@ def test_a_partial_column_of_zeros_is_recovered(rng):
     known[12:, 6:] = np.nan
     row = paper(known, rank=2).certificates()[6]
     assert row.verdict == "recovered" and row.residual == 0 and row.more_entries == 0
+
+
+def test_the_spectrum_of_nearly_dependent_rows_keeps_its_digits():
+    """Singular values 1, 1/2 and 1e-6: a Gram matrix holds the square of the last to four digits only."""
+    from colonnade.certificates import _spectrum
+
+    rng = np.random.default_rng(0)
+    Q, V = (np.linalg.qr(rng.standard_normal((k, 3)))[0] for k in (7, 3))
+    scaled = Q * [1, 0.5, 1e-6] @ V.T
+    low, condition = _spectrum(scaled[None], np.full((1, 7), 1 / 20), 20)
+    np.testing.assert_allclose(low, 1e-12, rtol=1e-8)
+    np.testing.assert_allclose(condition, 1e6, rtol=1e-8)

@@ -315,6 +315,18 @@ def test_progress_on_a_terminal_and_elsewhere(rng, monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_bar_on_a_terminal_is_filled_by_its_share(monkeypatch, capsys):
+    from colonnade import _progress
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(_progress, "_EVERY", 0.0)
+    bar = _progress.progress_bar()
+    for done in (0, 1, 4):
+        bar(done, 4)
+    drawn = [line[:38] for line in capsys.readouterr().err.split("\r")[1:]]
+    assert drawn == [f"[{' ' * 30}]   0% ", f"[{'#' * 8}{' ' * 22}]  25% ", f"[{'#' * 30}] 100% "]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_an_entry_out_of_all_proportion_is_named(rng, dtype):
     L, R = low_rank(rng, 40, 30, 3)

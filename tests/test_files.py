@@ -620,3 +620,41 @@ def test_numbers_are_names_if_asked_for(tmp_path):
     named, plain = (co.read(tmp_path / "t.parquet", row_names=names) for names in (True, "auto"))
     assert list(named.row_names) == ["2001", "2002", "2003"] and named.shape == (3, 2)
     assert plain.row_names is None and plain.shape == (3, 3)
+
+
+@pytest.mark.parametrize("name", ["header", "row_names", "duplicates", "transpose"])
+def test_settings_of_reading_are_checked(tmp_path, name):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match=f"{name} must be one of .*; got 'perhaps'"):
+        co.read(tmp_path / "t.csv", **{name: "perhaps"})
+
+
+def test_words_of_a_library_become_one_short_line():
+    from colonnade.files._kinds import one_line
+
+    assert one_line(OSError("two\n  lines")) == "two lines"
+    assert one_line(OSError("x" * 200)) == "x" * 200
+    assert one_line(OSError("x" * 201)) == "x" * 197 + "..."
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_names_of_a_wide_parquet_file_are_listed_once(tmp_path, shared):
+    """Arrow makes the list of names anew each time: to ask for it per column took n ** 2 steps."""
+    from colonnade.files._parquet import _tables
+
+    titles = ["name", *(f"c{j}" for j in range(50)), "name" if shared else "last"]
+    columns = [pa.array(["a", "b"]), *(pa.array([1.0, 2.0]) for _ in titles[1:])]
+    pq.write_table(pa.Table.from_arrays(columns, names=titles), tmp_path / "t.parquet")
+    asked = []
+
+    class Schema:
+        @property
+        def names(self):
+            asked.append(1)
+            return list(titles)
+
+        def __len__(self):
+            return len(titles)
+
+    names, aside, values = _tables(tmp_path / "t.parquet", Schema(), [0], [], None)
+    assert aside is None and names.column_names == ["name"] and values.column_names == titles[1:] and len(asked) == 1

@@ -118,7 +118,7 @@ def test_sweeps_on_trial_end_where_all_entries_would(rng, monkeypatch):
     monkeypatch.setattr(
         refine, "_coefficients", lambda *given: taught.append(given[2].values.size) or _coefficients(*given)
     )
-    automatic = co.complete(o)
+    automatic = co.complete(o, method="full columns")
     n_sweeps = int(automatic.choices["refine"].split()[0])
     assert n_sweeps > 1 and "over rows and columns" in automatic.choices["refine"]
     assert taught and o.values.size not in taught

@@ -168,3 +168,20 @@ def test_one_exchange_is_an_exchange():
     chosen, others = np.array([0, 1]), np.array([2])
     assert _exchange(U, np.zeros(2), price, chosen, others) and sorted(chosen) == [1, 2] and others == [0]
     assert not _exchange(U, np.zeros(2), price, chosen, others) and sorted(chosen) == [1, 2]
+
+
+@pytest.mark.parametrize("n_start", (0, 3, 5))
+def test_each_added_row_lowers_the_trace_most_for_its_price(rng, n_start):
+    """Every candidate is tried by an inverse of its own."""
+    from colonnade.row_selection import _penalty, grow_rows
+
+    U, variances, noise, cost = basis(rng, 40, 4), [9.0, 2.0, 1.0, 0.5], 0.8, rng.uniform(0.5, 2, 40)
+    space = space_of(U, variances, noise)
+    start = rng.choice(40, n_start, replace=False)
+    rows = grow_rows(space, start, 24, cost=cost)
+    assert np.array_equal(rows[:n_start], start) and np.unique(rows).size == rows.size == 24
+    penalty = _penalty(space, noise, 24)
+    for k in range(n_start, 24):
+        before = trace(U, rows[:k], penalty)
+        gain = [(before - trace(U, [*rows[:k], j], penalty)) / cost[j] for j in range(40) if j not in rows[:k]]
+        assert (before - trace(U, rows[: k + 1], penalty)) / cost[rows[k]] >= max(gain) * (1 - 1e-8)

@@ -64,6 +64,22 @@ def test_coherence_of_factors_is_that_of_the_matrix(seed):
     assert theory.coherence(wide) == pytest.approx(theory.coherence((L, R)), rel=1e-12)
 
 
+@pytest.mark.parametrize("n, cells", ((1_023, 0), (9, 0), (1_000, 400)))
+def test_the_coherence_of_a_long_matrix_is_that_of_lapack(rng, monkeypatch, n, cells):
+    """Blocks in two levels, with a last block that has fewer rows than columns; and a matrix of one block."""
+    monkeypatch.setattr(theory, "_BLOCK_CELLS", cells)
+    A = rng.standard_normal((n, 5)) * [1, 1e-2, 1e-4, 1e-6, 1e-8] @ random_basis(rng, 5, 5).T
+    A[0] *= 30
+    U, sigma, V = theory._tall_svd(A)
+    assert U.shape == A.shape and np.allclose(U.T @ U, np.eye(5), atol=1e-14)
+    assert np.allclose(U * sigma @ V, A, atol=1e-13)
+    U, V = np.linalg.svd(A, full_matrices=False)[::2]
+    for r in (1, 3, 5):
+        mu = max(n / r * (U[:, :r] ** 2).sum(axis=1).max(), 5 / r * (V[:r] ** 2).sum(axis=0).max())
+        assert theory.coherence(A, r) == pytest.approx(mu, rel=1e-6)  # LAPACK's own error at sigma_5
+        assert theory.coherence(A.T, r) == pytest.approx(mu, rel=1e-6)
+
+
 def test_coherences_are_invariant(seed):
     rng = np.random.default_rng(seed)
     L, R = gaussian_factors(rng, 30, 20, 3)

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 Factors = tuple[ArrayLike, ArrayLike]
+_BLOCK_CELLS = 80_000  # Cells factored at a time: 640 kB, which stay in a processor's second-level cache.
 
 
 # ----------------------------------------------------------------------------------------------- coherences
@@ -339,12 +340,38 @@ def _column_norms(B: np.ndarray) -> np.ndarray:
 def _svd(M: ArrayLike | Factors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Thin SVD of M up to a factor of its scale; of L R by QR of both factors and SVD of the small core."""
     if not isinstance(M, tuple):
-        return np.linalg.svd(_scaled("M", M, n_dims=2), full_matrices=False)
+        return _thin_svd(_scaled("M", M, n_dims=2))
     L, R = _factors(M)
     (Q1, T1), (Q2, T2) = np.linalg.qr(L), np.linalg.qr(R.T)
     core = _scaled("L @ R", T1 @ T2.T, n_dims=2)  # L R = Q1 (T1 T2') Q2'
     U, sigma, Vt = np.linalg.svd(core, full_matrices=False)
     return Q1 @ U, sigma, Vt @ Q2.T
+
+
+def _thin_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if A.shape[0] >= A.shape[1]:
+        return _tall_svd(A)
+    V, sigma, Ut = _tall_svd(A.T)
+    return Ut.T, sigma, V.T
+
+
+def _tall_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thin SVD of A, shape (n, m) with n >= m, by blocks of rows: beyond the cache LAPACK takes twice the time.
+
+    Of blocks A_k = Q_k R_k the small factors are stacked: [R_1; R_2; ...] = [P_1; P_2; ...] diag(sigma) V'. The blocks
+    of U are then Q_k P_k.
+    """
+    n, m = A.shape
+    step = max(4 * m, _BLOCK_CELLS // m)
+    if n <= 2 * step:
+        return np.linalg.svd(A, full_matrices=False)
+    blocks = [np.linalg.qr(A[lo : lo + step]) for lo in range(0, n, step)]
+    P, sigma, Vt = _tall_svd(np.concatenate([R_k for _, R_k in blocks]))
+    U, start = np.empty(A.shape), 0
+    for k, (Q_k, R_k) in enumerate(blocks):
+        U[k * step : (k + 1) * step] = Q_k @ P[start : start + len(R_k)]
+        start += len(R_k)
+    return U, sigma, Vt
 
 
 def _factors(M: Factors) -> tuple[np.ndarray, np.ndarray]:

@@ -67,10 +67,11 @@ def _tables(path: Path, schema, index: list[int], aside: list[int], limit: float
 
     The first two are None where there are none.
     """
-    apart = index + aside
-    titles = [schema.names[k] for k in apart]
-    others = [k for k in range(len(schema)) if k not in apart]
-    counts = Counter(schema.names)
+    apart, every = index + aside, schema.names  # Arrow makes this list anew whenever it is asked for.
+    titles = [every[k] for k in apart]
+    left_out = set(apart)
+    others = [k for k in range(len(every)) if k not in left_out]
+    counts = Counter(every)
     if any(counts[title] > 1 for title in titles):  # Arrow chooses columns by name: read all of them.
         with by_pieces(path, titles) as pieces:
             read = checked(path, pieces.read, use_threads=pieces.metadata.num_rows > len(others))
@@ -78,7 +79,7 @@ def _tables(path: Path, schema, index: list[int], aside: list[int], limit: float
     names = table_with_text(path, titles[: len(index)], limit) if index else None
     remedy = "leave these columns out of the file"
     columns = table_with_text(path, titles[len(index) :], limit, remedy) if aside else None
-    wanted = list(dict.fromkeys(schema.names[k] for k in others)) if apart else None
+    wanted = list(dict.fromkeys(every[k] for k in others)) if apart else None
     with by_pieces(path) as pieces:
         values = checked(path, pieces.read, columns=wanted, use_threads=pieces.metadata.num_rows > len(others))
     return names, columns, values

@@ -153,8 +153,9 @@ def _pandas_note(metadata, names, dtype) -> dict | None:
     note = pandas_metadata(metadata)
     if not note:
         return None
+    known = set(names)
     for column in note.get("columns", []):
-        if column.get("field_name", column.get("name")) in names:
+        if column.get("field_name", column.get("name")) in known:
             column.update(pandas_type=str(dtype), numpy_type=str(dtype), metadata=None)
     return {"pandas": json.dumps(note)}
 

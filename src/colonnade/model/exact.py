@@ -13,20 +13,26 @@ from .factor_model import FactorModel, _moments, _update_columns, truncated
 from .table import ScaledTable
 
 _DROP = 100.0  # Times by which the spectrum of the fitted table falls behind its last true direction.
-_ROUNDING = 1e-10  # Residual in units of the spread that counts as rounding.
+_ROUNDING = 1e-10  # Residual in units of the spread that counts as rounding,
+_STEPS = 1e3  # or so many steps of the data's own type.
 _SPARE = 1.1  # Entries per free number that are needed before a fit to rounding means anything.
 _MOST_SWEEPS = 500
 _HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.
 _WEIGHT = 1e16  # Of the entries beside the prior, which then has no part.
 
 
-def exact_fit(table: ScaledTable, model: FactorModel) -> FactorModel | None:
-    """The model without noise and prior if fewer numbers than entries fit them to rounding; else None."""
+def exact_fit(table: ScaledTable, model: FactorModel, dtype) -> FactorModel | None:
+    """The model without noise and prior if fewer numbers than entries fit them to rounding; else None.
+
+    `dtype` is that of the data, whose rounding counts.
+    """
+    size = 1 + np.abs(table.shift) / np.where(table.unit > 0, table.unit, np.inf)
+    rounding = np.maximum(_ROUNDING, _STEPS * float(np.finfo(dtype).eps) * size)
     m, n = table.shape
     for rank in _ranks(model):
         if table.by_column.values.size < _SPARE * ((rank + 1) * m + rank * (n - rank)):
             continue
-        found = _least_squares(table, truncated(model, rank))
+        found = _least_squares(table, truncated(model, rank), rounding)
         if found is not None:
             return found
     return None
@@ -40,7 +46,7 @@ def _ranks(model: FactorModel) -> list[int]:
     return [int(k) + 1 for k in np.flatnonzero(s[:-1] > _DROP * s[1:])]
 
 
-def _least_squares(table: ScaledTable, model: FactorModel) -> FactorModel | None:
+def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorModel | None:
     e = table.by_column
     U, Z, r = model.U.copy(), model.Z.copy(), model.rank
     column, seen = e.groups(), table.by_row.counts > r
@@ -48,12 +54,13 @@ def _least_squares(table: ScaledTable, model: FactorModel) -> FactorModel | None
     for k in range(_MOST_SWEEPS):
         Z = _solved_columns(table, U)
         U = _solved_rows(table, Z, U)
-        residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column]))[seen[e.others]]
+        residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column])) / rounding[e.others]
+        residual = residual[seen[e.others]]
         worst = float(residual.max(initial=0.0))
         first = worst if first is None else first
         if not np.isfinite(worst) or (k == _HOPELESS and worst > 0.1 * first):
             return None
-        if worst < _ROUNDING:
+        if worst < 1:
             break
     else:
         return None

@@ -20,7 +20,7 @@ from .table import ScaledTable
 
 TAIL = 0.02  # Weight of the even spectrum; .01 to .1 change the error by less than 3 % (docs/settings.md).
 _LEVEL_PRECISION = 0.1  # A row's level is about 3 of its spreads around the mean of its entries.
-_LEAST_NOISE = 1e-10  # Variance in units of a row's spread: with less the small systems are lost in rounding.
+_LEAST_NOISE = 1e-8  # Variance in units of a row's spread: with less the small systems are lost in rounding.
 _PIECES = 16  # Pieces into which an update is cut; more than the threads, so that none waits long.
 _ROW_NOISE_EVERY = 5  # Sweeps between two fits of the two parameters of the row noise.
 

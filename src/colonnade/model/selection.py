@@ -126,7 +126,7 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     table = scaled_table(whole, one_unit=winner.settings.one_unit)
     start = None if winner.model is None else _in_other_units(winner.model, table)
     model = _swept(Sweeps(table, winner.settings, start), _MOST_SWEEPS, _TOLERANCE)
-    exact = exact_fit(table, model) if float(np.median(model.noise)) < _LITTLE_NOISE else None
+    exact = exact_fit(table, model, o.values.dtype) if float(np.median(model.noise)) < _LITTLE_NOISE else None
     report(6, 6)
     words = _in_words(winner, model, exact, orientation, rank, o)
     return Learned(exact or model, winner.is_turned, winner.held_out, exact is not None, words)

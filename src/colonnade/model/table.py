@@ -86,8 +86,8 @@ def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
     size = float(np.abs(values).max(initial=0.0))
     scale = 1.0 if size == 0 else 2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000)
     shift, unit = (scale * x for x in _spreads(begins, values[order] / scale, places.shape[1]))
-    if one_unit:
-        largest = float(unit.max(initial=0.0)) or 1.0
+    if one_unit and unit.any():
+        largest = float(unit.max())
         unit = np.where(unit > 0, largest * np.sqrt(np.mean((unit[unit > 0] / largest) ** 2)), 0.0)
     return _in_units(o, values, begins, columns, order, shift, unit)
 
@@ -132,7 +132,8 @@ def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
     typical = float(np.median(own)) if own.size else 1.0
     lacking = np.maximum(0, _ENOUGH - counts)
     unit = np.sqrt((squares + lacking * typical) / (counts + lacking))
-    return shift, np.where((counts >= 2) & is_constant, 0.0, unit)
+    constant = (counts >= 2) & is_constant
+    return np.where(constant, middle, shift), np.where(constant, 0.0, unit)
 
 
 def _medians(begins, values, row) -> np.ndarray:

@@ -1,0 +1,247 @@
+"""The factor model: its updates against dense formulas, its bound, exact data, units, outliers, empty sides."""
+
+import numpy as np
+import pytest
+
+import colonnade as co
+from colonnade.model import sweep_kernels
+from colonnade.model.factor_model import Settings, Sweeps, unpacked
+from colonnade.model.selection import learn_table
+from colonnade.model.table import scaled_table
+
+
+def gappy(rng, m, n, rank=3, noise=0.1, share=0.5):
+    """A table of low rank plus noise of which a share is seen, and the whole of it."""
+    truth = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) + noise * rng.standard_normal((m, n))
+    return np.where(rng.random((m, n)) < share, truth, np.nan), truth
+
+
+def columns_in_numpy(M, U, T, v):
+    """z_j and S_j of DESIGN's equations, column by column, with the level as the last coordinate of U."""
+    r = U.shape[1] - 1
+    for j in range(M.shape[1]):
+        seen = np.flatnonzero(~np.isnan(M[:, j]))
+        second = np.einsum("ia,ib->iab", U, U) + T
+        precision = np.eye(r) + np.einsum("i,iab->ab", 1 / v[seen], second[seen, :r, :r])
+        h = sum((U[i, :r] * M[i, j] - second[i, :r, r]) / v[i] for i in seen)
+        S = np.linalg.inv(precision)
+        yield S @ h, S, np.linalg.slogdet(precision)[1]
+
+
+def test_columns_are_updated_as_the_equations_say(rng):
+    m, n, r = 12, 9, 3
+    q = r + 1
+    M = np.where(rng.random((m, n)) < 0.6, rng.standard_normal((m, n)), np.nan)
+    U, v = rng.standard_normal((m, q)), rng.random(m) + 0.5
+    root = rng.standard_normal((m, q, q)) * 0.3
+    T = root @ root.transpose(0, 2, 1)
+    lower = np.tril_indices(q)
+    moments = (np.einsum("ia,ib->iab", U, U) + T)[:, lower[0], lower[1]]
+    o = co.Observations.from_dense(M)
+    Z, S, logs = np.zeros((n, q)), np.zeros((n, r * (r + 1) // 2)), np.zeros(n)
+    sweep_kernels.update_columns(
+        *(0, n, o.indptr, o.rows, o.values, np.zeros(0)), U, np.ascontiguousarray(moments), 1 / v, Z, S, logs
+    )
+    for j, (z, covariance, log) in enumerate(columns_in_numpy(M, U, T, v)):
+        np.testing.assert_allclose(Z[j, :r], z, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(unpacked(S[j], r), covariance, rtol=1e-10, atol=1e-12)
+        assert logs[j] == pytest.approx(log)
+
+
+def test_rows_are_updated_as_the_equations_say(rng):
+    m, n, r = 7, 15, 2
+    q = r + 1
+    M = np.where(rng.random((m, n)) < 0.7, rng.standard_normal((m, n)), np.nan)
+    Z = np.column_stack([rng.standard_normal((n, r)), np.ones(n)])
+    root = rng.standard_normal((n, r, r)) * 0.3
+    S = np.zeros((n, q, q))
+    S[:, :r, :r] = root @ root.transpose(0, 2, 1)
+    second = np.einsum("ja,jb->jab", Z, Z) + S
+    lower, v = np.tril_indices(q), rng.random(m) + 0.5
+    prior, shift = np.diag([1.0, 2.0, 0.1]), np.array([0.3, -0.2, 0.0])
+    across = co.Observations.from_dense(M).transposed()
+    U, T, logs, squares = np.zeros((m, q)), np.zeros((m, q * (q + 1) // 2)), np.zeros(m), np.zeros(m)
+    sweep_kernels.update_rows(
+        *(0, m, across.indptr, across.rows, across.values, np.zeros(0), Z),
+        *(np.ascontiguousarray(second[:, lower[0], lower[1]]), 1 / v, prior, shift, U, T, logs, squares),
+    )
+    for i in range(m):
+        seen = np.flatnonzero(~np.isnan(M[i]))
+        covariance = np.linalg.inv(prior + second[seen].sum(axis=0) / v[i])
+        mean = covariance @ (shift + M[i, seen] @ Z[seen] / v[i])
+        np.testing.assert_allclose(U[i], mean, rtol=1e-10)
+        np.testing.assert_allclose(unpacked(T[i], q), covariance, rtol=1e-10, atol=1e-13)
+        full = np.outer(mean, mean) + covariance
+        expected = sum(M[i, j] ** 2 - 2 * M[i, j] * mean @ Z[j] + (full * second[j]).sum() for j in seen)
+        assert squares[i] == pytest.approx(expected)
+
+
+def test_predictive_variances_are_those_of_a_product(rng):
+    """Var[u'z] of independent Gaussian vectors, by drawing them."""
+    r, draws = 2, 200_000
+    q = r + 1
+    root, half = rng.standard_normal((q, q)) * 0.4, rng.standard_normal((r, r)) * 0.4
+    U, Z = rng.standard_normal((1, q)), np.append(rng.standard_normal(r), 1.0)[None]
+    T, S = root @ root.T, half @ half.T
+    found = np.zeros(1)
+    at = np.zeros(1, np.int64)
+    packed = T[np.tril_indices(q)][None], S[np.tril_indices(r)][None]
+    sweep_kernels.fit_variances(at, at, U, packed[0], Z, packed[1], found)
+    u = U + rng.standard_normal((draws, q)) @ root.T
+    z = np.column_stack([Z[0, :r] + rng.standard_normal((draws, r)) @ half.T, np.ones(draws)])
+    assert found[0] == pytest.approx(float((u * z).sum(axis=1).var()), rel=0.03)
+
+
+@pytest.mark.parametrize("tail", [0.02, 1e-6])
+def test_the_bound_never_falls(rng, tail):
+    M, _ = gappy(rng, *rng.integers(8, 40, 2).tolist())
+    sweeps = Sweeps(scaled_table(co.Observations.from_dense(M)), Settings(5, tail))
+    bounds = []
+    for _ in range(40):
+        sweeps.sweep()
+        bounds.append(sweeps.bound())
+    assert (np.diff(bounds) > -1e-8 * np.abs(bounds[-1])).all()
+
+
+def test_data_of_low_rank_are_recovered_exactly_from_gaps_anywhere(rng):
+    M, truth = gappy(rng, 100, 120, rank=3, noise=0.0, share=0.4)
+    completion = co.complete(M)
+    assert np.abs(completion.to_dense() - truth).max() < 1e-8 * np.abs(truth).max()
+    low, high = completion.interval(0, np.arange(120))
+    assert (high - low <= 1e-6 * np.abs(truth).max()).all()
+    assert "exact" in completion.choices["fit"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", range(20))
+def test_a_quarter_of_an_exact_table_is_enough(draw):
+    M, truth = gappy(np.random.default_rng(draw), 300, 400, rank=5, noise=0.0, share=0.25)
+    assert np.abs(co.complete(M).to_dense() - truth).max() < 1e-8 * np.abs(truth).max()
+
+
+@pytest.mark.parametrize("orientation", ["columns", "rows"])
+def test_units_of_a_side_change_nothing_but_units(rng, orientation):
+    M, _ = gappy(rng, 40, 30, share=0.7)
+    units, levels = 10.0 ** rng.integers(-4, 5, 40), rng.standard_normal(40) * 100
+    if orientation == "columns":
+        plain, other = M, M * units[:, None] + (levels * units)[:, None]
+        back = lambda X: X / units[:, None] - levels[:, None]  # noqa: E731
+    else:
+        plain, other = M.T, (M * units[:, None]).T
+        back = lambda X: X / units  # noqa: E731
+    first = co.complete(plain, method="factor model", orientation=orientation)
+    second = co.complete(other, method="factor model", orientation=orientation)
+    if first.learned.model.settings.one_unit:
+        pytest.skip("this draw prefers one unit for all rows")
+    np.testing.assert_allclose(back(second.to_dense()), first.to_dense(), rtol=0, atol=1e-6)
+
+
+def test_a_table_and_its_transpose_have_the_same_answer(rng):
+    M, _ = gappy(rng, 40, 30)
+    one = co.complete(M, method="factor model", orientation="columns")
+    other = co.complete(M.T, method="factor model", orientation="rows")
+    assert one.learned.is_turned is False and other.learned.is_turned is True
+    missing = np.isnan(M)
+    gap = np.abs(one.to_dense() - other.to_dense().T)[missing]
+    assert np.sqrt(np.mean(gap**2)) < 0.1  # Other entries are hidden, so that other settings may be chosen.
+
+
+def test_intervals_hold_and_know_where_little_is_known(rng):
+    M, truth = gappy(rng, 60, 80, noise=0.5, share=0.6)
+    M[:, :5] = np.where(rng.random((60, 5)) < 0.1, truth[:, :5], np.nan)
+    completion = co.complete(M, method="factor model")
+    rows, columns = np.nonzero(np.isnan(M))
+    low, high = completion.interval(rows, columns, level=0.9)
+    held = (low <= truth[rows, columns]) & (truth[rows, columns] <= high)
+    assert 0.85 < held.mean() < 0.96
+    width, sparse = high - low, columns < 5
+    assert np.median(width[sparse]) > 1.1 * np.median(width[~sparse])
+    assert held[sparse].mean() > 0.75
+
+
+def test_observed_entries_are_kept_and_have_no_width(rng):
+    M, _ = gappy(rng, 20, 25)
+    completion = co.complete(M)
+    rows, columns = np.nonzero(~np.isnan(M))
+    low, high = completion.interval(rows, columns)
+    assert (completion.to_dense()[rows, columns] == M[rows, columns]).all()
+    assert (low == M[rows, columns]).all() and (high == M[rows, columns]).all()
+
+
+def test_codes_for_missing_do_not_spoil_the_table(rng):
+    M, truth = gappy(rng, 120, 80)
+    missing = np.isnan(M)
+    dirty = M.copy()
+    dirty[(rng.random(M.shape) < 0.01) & ~missing] = -999.0
+    errors = [np.sqrt(np.mean((co.complete(X).to_dense() - truth)[missing] ** 2)) for X in (M, dirty)]
+    assert errors[1] < 1.25 * errors[0]
+
+
+def test_empty_rows_and_columns_are_named_or_filled_by_the_typical_answer(rng):
+    M, _ = gappy(rng, 20, 25)
+    M[3], M[:, 7] = np.nan, np.nan
+    completion = co.complete(M, orientation="columns")
+    filled = completion.to_dense()
+    assert np.isnan(filled[3]).all() and "row 3 without any entry stays NaN" in completion.choices["empty rows"]
+    assert co.Status(completion.status[7]) is co.Status.PRIOR_ONLY
+    assert np.isfinite(np.delete(filled, 3, axis=0)).all()
+
+
+def test_a_constant_row_stays_constant(rng):
+    M, _ = gappy(rng, 20, 25)
+    M[4] = np.where(np.isnan(M[4]), np.nan, 3.7)
+    filled = co.complete(M, orientation="columns").to_dense()
+    assert (filled[4] == 3.7).all()
+
+
+def test_few_full_columns_among_many_hand_over_to_the_model(rng):
+    M, truth = gappy(rng, 60, 200, noise=0.3)
+    M[:, :3] = truth[:, :3]
+    completion = co.complete(M)
+    assert completion.learned is not None and (completion.status[:3] == co.Status.FULL).all()
+    assert co.complete(M, method="full columns").learned is None
+
+
+def test_a_saved_result_has_the_same_answers(rng, tmp_path):
+    completion = co.complete(gappy(rng, 20, 25)[0])
+    completion.save(tmp_path / "result")
+    loaded = co.Completion.load(tmp_path / "result")
+    assert (loaded.to_dense() == completion.to_dense()).all()
+    for ours, theirs in zip(completion.interval(2, np.arange(25)), loaded.interval(2, np.arange(25))):
+        assert (ours == theirs).all()
+    assert loaded.certificates().tobytes() == completion.certificates().tobytes()
+
+
+def test_the_mean_of_a_column_is_inside_its_interval(rng):
+    M, truth = gappy(rng, 60, 80, noise=0.3, share=0.4)
+    completion = co.complete(M)
+    mean, low, high = completion.column_means(level=0.9)
+    np.testing.assert_allclose(mean, completion.to_dense().mean(axis=0))
+    held = (low <= truth.mean(axis=0)) & (truth.mean(axis=0) <= high)
+    assert held.mean() > 0.75
+
+
+def test_the_number_of_threads_changes_no_byte(rng, monkeypatch):
+    M, _ = gappy(rng, 30, 40)
+    first = co.complete(M).to_dense()
+    monkeypatch.setattr("colonnade._threads.default_threads", lambda: 1)
+    assert first.tobytes() == co.complete(M).to_dense().tobytes()
+
+
+def test_another_method_runs_by_its_name(rng):
+    M, _ = gappy(rng, 20, 25)
+    named = co.complete(M, method="als", random_state=0)
+    assert named.choices["method"] == "ALS"
+    assert (named.to_dense() == co.methods.als(M, random_state=0).to_dense()).all()
+    with pytest.raises(ValueError, match=r"method must be one of 'auto', .*'als'.*; got 'alps'"):
+        co.complete(M, method="alps")
+
+
+def test_a_table_without_an_entry_is_refused():
+    with pytest.raises(ValueError, match="no entry of the 3 x 4 table is known"):
+        co.complete(np.full((3, 4), np.nan), method="factor model")
+
+
+def test_the_rank_that_is_asked_for_is_a_bound(rng):
+    learned = learn_table(co.Observations.from_dense(gappy(rng, 30, 40, rank=6)[0]), rank=2)
+    assert learned.model.rank == 2
