@@ -291,15 +291,15 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
     why = "as asked" if orientation != "auto" else "predicts hidden entries better" if winner.model is not None else ""
     own = "level" if winner.settings.one_unit else "unit and level"
-    noise = "its own" if winner.settings.row_noise else "a common"
+    noise = f"a variance for each of the {other}" if winner.settings.row_noise else f"one variance for all {other}"
+    most = f"up to {model.rank} directions" + ("" if rank == "auto" else ", as asked")
     words = {
         "method": "factor model learned from all columns, because no column is complete"
         if o.full_columns.size == 0
-        else "factor model learned from all columns, because few are complete",
+        else "factor model learned from all columns, because few are complete or the rows differ in unit",
         "orientation": f"{filled} are filled; {other} have their own {own}" + (f" ({why})" if why else ""),
-        "rank": f"{(exact or model).rank} directions" + ("" if rank == "auto" else f", at most {rank} asked for"),
-        "noise": f"{noise} noise variance for each of the {other}"
-        + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
+        "rank": most if exact is None else f"{exact.rank} directions",
+        "noise": noise + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
         "sweeps": f"{model.n_sweeps}",
     }
     if exact is not None:

@@ -84,8 +84,9 @@ def _variance_of_sum(learned: Learned, rows, column: int) -> float:
 
 def noise_std(learned: Learned) -> float:
     """Root mean square of the noise of an entry, over the rows of the model, in the units of the data."""
-    f = learned.model
-    return 0.0 if learned.is_exact else float(np.sqrt(np.mean(f.own_noise * f.unit**2)))
+    deviations = np.sqrt(learned.model.own_noise) * learned.model.unit
+    size = float(deviations.max())  # Squares of the deviations themselves may overflow.
+    return 0.0 if learned.is_exact or size == 0 else size * float(np.sqrt(np.mean((deviations / size) ** 2)))
 
 
 def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> np.recarray:
@@ -127,7 +128,8 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) ->
             table.more_entries[j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
     for j, verdict in verdicts_of_unfilled.items():
         table.verdict[j] = verdict
-        table.more_entries[j] = 0 if o.n_observed[j] == m else m - o.n_observed[j]
+        usual = int(np.median(o.n_observed[o.n_observed > 0]))  # With as many the other columns were filled.
+        table.more_entries[j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
         if o.n_observed[j] == m:
             table.residual[j] = table.uncertainty[j] = 0.0
     return table
