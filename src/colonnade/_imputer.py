@@ -230,8 +230,8 @@ def no_complete(samples, estimator_name: str) -> str:
     remedy = (
         f"{across.size:,} of the {other}s {'is' if across.size == 1 else 'are'} complete, so use {sister}"
         if across.size
-        else f"use LowRankImputer, which needs no complete {own}; or measure some {own}s in full, or drop the {other}s that"
-        " are hardly known"
+        else f"use LowRankImputer, which needs no complete {own}; or measure some {own}s in full, or drop the {other}s"
+        " that are hardly known"
     )
     return (
         f"no {own} is known in all {known.shape[1]:,} {other}s, and {estimator_name} learns from such; the fullest are"

@@ -258,7 +258,9 @@ class Sweeps:
     def _posterior(self) -> FactorModel:
         covariances = self.row_covariance, self.Z, self.column_covariance
         noises = self.noise, self.own_noise
-        return FactorModel(self.table.shift, self.table.unit, self.U, *covariances, *noises, self.settings, self.n_sweeps)
+        return FactorModel(
+            self.table.shift, self.table.unit, self.U, *covariances, *noises, self.settings, self.n_sweeps
+        )
 
     def _center_columns(self) -> None:
         """Give the mean of the coefficients to the levels; the rows, which are updated next, take it up."""
@@ -377,7 +379,7 @@ def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray,
     e = table.by_column
     counts = e.counts
     column = e.groups()
-    offset = np.bincount(column, e.values, n) / np.maximum(counts, 1)
+    offset = _column_offsets(column, e.values, counts)
     rest = sparse.csc_array((e.values - offset[column], e.others, e.begins), shape=(m, n))
     across = rest.T.tocsr()
     level = np.asarray(rest.sum(axis=1)).ravel() / n + offset.mean()
@@ -399,6 +401,20 @@ def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray,
     fitted = np.einsum("kr,kr->k", U[e.others], Z[column]) if e.values.size else np.zeros(0)
     noise = float(np.mean((e.values - fitted) ** 2)) if e.values.size else 1.0
     return U, Z, max(noise, 0.05)
+
+
+def _column_offsets(column, values, counts) -> np.ndarray:
+    """Means of the columns, shrunk to 0 as far as entries of a column differ.
+
+    The variance of the offsets is the mean product of two entries of a column. Without shrinkage the start would have
+    all rows rise together, and sweeps that must first turn a row around may end at a model without directions.
+    """
+    n = counts.size
+    total, squares = np.bincount(column, values, n), float(np.sum(values**2))
+    pairs = float(np.sum(counts * (counts - 1.0)))
+    between = max(0.0, (float(np.sum(total**2)) - squares) / max(pairs, 1.0))
+    within = max(squares / max(values.size, 1) - between, 0.0)
+    return total * between / np.maximum(counts * between + within, 1e-300)
 
 
 def truncated(model: FactorModel, rank: int) -> FactorModel:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..observations import Observations
 
-_ENOUGH = 10  # Entries from which a row's spread is its own; a shorter row borrows from the typical row; see `_likeness`.
+_ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borrows: see `_likeness`.
 _ALIKE = 20.0  # Entries times variance of the logarithms; 2 costs 5 % on short rows of one unit.
 _REACH = 10.0  # Robust deviations at which entries are clipped before the spread is taken: one code must not set it.
 
