@@ -29,7 +29,7 @@ ORDER = [
     ["stored", "summary", "_imputer", "inspection"],
     ["storage"],
     ["blocks"],
-    ["estimators", "estimates", "cluster_tasks"],
+    ["estimators", "low_rank_imputer", "estimates", "cluster_tasks"],
     ["cluster_runs"],
     ["acquisition", "demo", "methods", "experiments", "leaderboard", "report", "dask"],
     ["comparison"],
