@@ -213,7 +213,8 @@ def _changes(sides) -> Iterator:
     """Other sides and settings than those of the best candidate so far."""
     for side in sides[1:]:
         yield lambda c, side=side: (side, c.settings)
-    yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
+    if len(sides) > 1:  # A side that was asked for has units of its own.
+        yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
     yield lambda c: (c.is_turned, replace(c.settings, tail=_SHORT_TAIL))
     yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
     yield lambda c: (c.is_turned, replace(c.settings, degrees=_DEGREES))
