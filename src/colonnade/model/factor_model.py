@@ -413,6 +413,7 @@ def _column_offsets(column, values, counts) -> np.ndarray:
     all rows rise together, and sweeps that must first turn a row around may end at a model without directions.
     """
     n = counts.size
+    values = np.clip(values, -10.0, 10.0)  # Spreads: outliers must not set the offsets, nor their squares overflow.
     total, squares = np.bincount(column, values, n), float(np.sum(values**2))
     pairs = float(np.sum(counts * (counts - 1.0)))
     between = max(0.0, (float(np.sum(total**2)) - squares) / max(pairs, 1.0))
