@@ -27,7 +27,7 @@ from .intervals import calibrate
 from .learn import Lesson, learn, penalty_of
 from .means import mean_errors, means_and_ends
 from .model.factors import thin_factors
-from .model.selection import Learned, learn_table
+from .model.selection import Learned, learn_table, outliers
 from .model.table import spreads_of_rows
 from .nothing_full import IN_MEMORY, leave_out, nothing_known, refuse_nothing_full
 from .observations import Observations, as_observations, place_of
@@ -579,10 +579,21 @@ def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, p
     space, coefficients, status = thin_factors(learned, o)
     name_overflows(space.basis, None if space.center is None else np.nan_to_num(space.center), coefficients.T, status)
     choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, space)
+    choices |= _outliers_in_words(o, outliers(learned, o))
     words = _bounds_words(Whole(o), (o.row_names, o.column_names), bounds)
     choices |= {"bounds": words} if words else {}
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     return Completion(o, space, coefficients, status, 0.0, bounds, choices, False, run=run, learned=learned)
+
+
+def _outliers_in_words(o: Observations, at) -> dict:
+    if at.size == 0:
+        return {}
+    first = place_of(o.rows[at[0]], o.columns_of(at[:1])[0], (o.row_names, o.column_names))
+    some = f"{at.size:,} observed entries have" if at.size > 1 else "1 observed entry has"
+    return {
+        "outliers": f"{some} hardly any weight, {'the first ' if at.size > 1 else ''}at {first}: {o.values[at[0]]:.9g}"
+    }
 
 
 def _empty_rows_in_words(o: Observations, space: ColumnSpace) -> dict:

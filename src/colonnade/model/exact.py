@@ -55,7 +55,8 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
     for k in range(_MOST_SWEEPS):
         Z = _solved_columns(table, U)
         U = _solved_rows(table, Z, U)
-        residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column])) / rounding[e.others]
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column])) / rounding[e.others]
         residual = residual[seen[e.others]]
         worst = float(residual.max(initial=0.0))
         first = worst if first is None else first

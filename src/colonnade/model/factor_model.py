@@ -203,8 +203,9 @@ class Sweeps:
     def __init__(self, table: ScaledTable, settings: Settings, start: FactorModel | None = None, seed: int = 0):
         self.table, self.settings = table, settings
         m, n = table.shape
-        self.counts = _total_weights(table.by_row)
-        self.seen_rows, self.seen_columns = table.by_row.counts > 0, table.by_column.counts > 0
+        # Rows that are constant or empty fit any loadings, so that neither prior nor noise is learned from them.
+        self.seen_rows, self.seen_columns = (table.by_row.counts > 0) & (table.unit > 0), table.by_column.counts > 0
+        self.counts = np.where(self.seen_rows, _total_weights(table.by_row), 0.0)
         if start is None:
             self.U, Z, noise = first_factors(table, settings.rank, seed)
             self.noise = np.full(m, noise)
@@ -223,6 +224,8 @@ class Sweeps:
         self.shape_and_scale = 2.0, 2.0 * float(self.noise.mean())
         self.prior, self.prior_mean = np.eye(q), np.zeros(q)
         self.n_sweeps = 0
+        if np.isfinite(settings.degrees):
+            self._weigh_at_start(start is None)
 
     def run(self, most: int, tol: float, progress=None) -> FactorModel:
         """Sweep until the total of the expected squares changes by less than `tol` of itself, `most` times at most."""
@@ -246,7 +249,7 @@ class Sweeps:
         self._center_columns()
         self._learn_prior(row_moments)
         self._update_rows()
-        if np.isfinite(self.settings.degrees) and self.n_sweeps >= 2:
+        if np.isfinite(self.settings.degrees):
             self._weigh_entries()
         self._learn_noise()
         self.n_sweeps += 1
@@ -298,6 +301,7 @@ class Sweeps:
         in_threads(work, _pieces(self.U.shape[0], e.begins))
 
     def _learn_noise(self) -> None:
+        self.squares[~self.seen_rows] = 0.0
         total = max(1.0, float(self.counts.sum()))
         common = max(float(self.squares.sum()) / total, _LEAST_NOISE)
         if self.n_sweeps % _ROW_NOISE_EVERY == 0:
@@ -305,6 +309,18 @@ class Sweeps:
         a, b = self.shape_and_scale
         self.own_noise = np.maximum((b + self.squares / 2) / (a + self.counts / 2), _LEAST_NOISE)
         self.noise = self.own_noise.copy() if self.settings.row_noise else np.full(self.counts.size, common)
+
+    def _weigh_at_start(self, is_new: bool) -> None:
+        """Weights of Student-t noise before the first sweep, so that outliers do not bend what is learned first.
+
+        Without a model the entry itself, in spreads of its row, is taken for its error.
+        """
+        if not is_new:
+            self._weigh_entries()
+            return
+        self._weights, nu = _weights_of(self.table), self.settings.degrees
+        tau = (nu + 1) / (nu + self.table.by_column.values**2)
+        self.table = self.table.with_weights(self._weights * tau)
 
     def _weigh_entries(self) -> None:
         """Give every entry its further weight E[tau] under Student-t noise."""

@@ -30,6 +30,7 @@ _MOST_MEMORY = 1.5e9  # Bytes of all packed covariances; beyond it there are few
 _MOST_WORK = 2e10  # Multiplications of a sweep; likewise.
 _SHORT_TAIL = 2e-4  # Of the prior's spectrum, for tables of truly low rank: there `TAIL` costs up to 10 %.
 _LONG_TAIL = 0.2  # Likewise for tables whose spectrum hardly falls, such as pictures of digits: saves up to 6 % there.
+_UNLIKE = 8.0  # Predicted deviations beyond which an observed entry is named an outlier, if noise has Student-t tails.
 _DEGREES = 4.0  # Of Student-t noise where it predicts better than Gaussian noise.
 _TRIAL_SWEEPS, _MOST_SWEEPS = 30, 80
 _FEWEST_SWEEPS = 15  # Before the error may decide that the sweeps have converged.
@@ -313,6 +314,15 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     else:
         words["fit"] = f"not judged: {o.values.size} entries are too few to hide some"
     return words
+
+
+def outliers(learned: Learned, o: Observations) -> np.ndarray:
+    """Where in ``o.values`` entries stand that the model does not explain and gives hardly any weight."""
+    if not np.isfinite(learned.model.settings.degrees):
+        return np.zeros(0, np.int64)
+    rows, columns = o.rows.astype(np.int64), o.entry_columns.astype(np.int64)
+    errors = np.abs(o.values - learned.predict(rows, columns))
+    return np.flatnonzero(errors > _UNLIKE * learned.deviations(rows, columns))
 
 
 def solve_new_columns(learned: Learned, o: Observations) -> tuple[np.ndarray, np.ndarray]:
