@@ -58,11 +58,12 @@ def mean_deviations(learned: Learned, o: Observations) -> np.ndarray:
     variance = np.zeros(n)
     if learned.is_exact:
         return variance
-    for j in range(n):
-        missing = np.ones(m, bool)
-        missing[o.rows[o.indptr[j] : o.indptr[j + 1]]] = False
-        variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j)
-    return np.sqrt(np.maximum(variance, 0.0)) / m
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in range(n):
+            missing = np.ones(m, bool)
+            missing[o.rows[o.indptr[j] : o.indptr[j + 1]]] = False
+            variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j)
+        return np.sqrt(np.maximum(variance, 0.0)) / m
 
 
 def _variance_of_sum(learned: Learned, rows, column: int) -> float:
