@@ -1,0 +1,95 @@
+"""What the constants of the factor model are worth: the error with each of them changed, over the error as it is.
+
+Problems as in `gaps`: tables that scikit-learn ships, and those of --data. A ratio above 1 says that the change costs
+accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import colonnade as co
+from benchmarks.gaps import error, problem, shipped
+from benchmarks.machine import facts
+from colonnade.model import exact, factor_model, selection, table
+
+CHANGES = {
+    "TAIL / 10": (factor_model, "TAIL", 0.002),
+    "TAIL * 10": (factor_model, "TAIL", 0.2),
+    "_SHORT_TAIL not tried": (selection, "_SHORT_TAIL", 0.02),
+    "_LONG_TAIL not tried": (selection, "_LONG_TAIL", 0.02),
+    "_FIRST_DIRECTIONS halved": (selection, "_FIRST_DIRECTIONS", 12),
+    "_MOST_DIRECTIONS halved": (selection, "_MOST_DIRECTIONS", 25),
+    "_LEVEL_PRECISION / 10": (factor_model, "_LEVEL_PRECISION", 0.01),
+    "_LEVEL_PRECISION * 10": (factor_model, "_LEVEL_PRECISION", 1.0),
+    "_TRIAL_SWEEPS halved": (selection, "_TRIAL_SWEEPS", 15),
+    "_TRIAL_SWEEPS doubled": (selection, "_TRIAL_SWEEPS", 60),
+    "_MOST_SWEEPS halved": (selection, "_MOST_SWEEPS", 40),
+    "_MOST_SWEEPS doubled": (selection, "_MOST_SWEEPS", 160),
+    "_TOLERANCE * 10": (selection, "_TOLERANCE", 1e-3),
+    "_HIDDEN_SHARE halved": (selection, "_HIDDEN_SHARE", 0.05),
+    "_HIDDEN_SHARE doubled": (selection, "_HIDDEN_SHARE", 0.2),
+    "_BETTER 1": (selection, "_BETTER", 1.0),
+    "_BETTER_UNITS 1": (selection, "_BETTER_UNITS", 1.0),
+    "_CLEARLY_BETTER 1": (selection, "_CLEARLY_BETTER", 1.0),
+    "_DEGREES doubled": (selection, "_DEGREES", 8.0),
+    "_OUTLIER doubled": (selection, "_OUTLIER", 10.0),
+    "_ENOUGH halved": (table, "_ENOUGH", 5),
+    "_ALIKE halved": (table, "_ALIKE", 10.0),
+    "_REACH halved": (table, "_REACH", 5.0),
+    "exact fit not tried": (exact, "_SPARE", np.inf),
+}
+
+
+@contextmanager
+def changed(module, name: str, value):
+    """A constant of a module with another value for a while."""
+    before = getattr(module, name)
+    setattr(module, name, value)
+    defaults = factor_model.Settings.__init__.__defaults__
+    if name == "TAIL":
+        factor_model.Settings.__init__.__defaults__ = (value, *defaults[1:])
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+        factor_model.Settings.__init__.__defaults__ = defaults
+
+
+def main(arguments) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks ablation", description=__doc__)
+    parser.add_argument("--data", type=Path, action="append", default=[], help="folder with *.npz; may be repeated")
+    parser.add_argument("--share", type=float, default=0.5, help="of the entries that are kept")
+    parser.add_argument("--seeds", type=int, default=1)
+    given = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore")
+    print(facts())
+    tables = shipped()
+    for folder in given.data:
+        for path in sorted(folder.glob("*.npz")):
+            with np.load(path, allow_pickle=False) as arrays:
+                if "X" in arrays:
+                    tables[path.stem] = arrays["X"]
+    problems = {
+        (name, seed): problem(X, given.share, seed) for name, X in tables.items() for seed in range(given.seeds)
+    }
+    as_it_is = {key: _error(*p) for key, p in problems.items()}
+    print(f"{'change':26}  mean   " + "  ".join(f"{name}/{seed}" for name, seed in problems))
+    for what, change in CHANGES.items():
+        with changed(*change):
+            ratios = [_error(*p) / as_it_is[key] for key, p in problems.items()]
+        mean = np.exp(np.mean(np.log(ratios)))
+        print(f"{what:26}  {mean:.3f}  " + "  ".join(f"{ratio:.3f}" for ratio in ratios), flush=True)
+    return 0
+
+
+def _error(M, truth, hidden) -> float:
+    """In units of each row's spread, so that no unit counts."""
+    spread = np.nanstd(truth, axis=1, keepdims=True)
+    spread[spread == 0] = 1.0
+    return error(co.complete(M, method="factor model").to_dense() / spread, truth / spread, hidden)
