@@ -22,6 +22,7 @@ from ._arguments import (
 )
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space, no_variances
+from .evidence import verdict_on
 from .frames import frame_of
 from .intervals import calibrate
 from .learn import Lesson, learn, penalty_of
@@ -41,6 +42,8 @@ from .solve import Status, name_overflows, solve_columns
 from .sources import as_source
 from .trials import ErrorScales, Trials, error_scales, noise_of, trials
 from .uncertainty.factor_posterior import half_widths, mean_deviations, noise_std, width_factor
+from .uncertainty.long_frame import long_frame
+from .uncertainty.verdict import Verdict
 from .wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
 
 _BLOCK_CELLS = 4_000_000
@@ -190,9 +193,28 @@ class Completion:
         """The whole filled matrix, shape (m, n). It must fit into memory; `columns` and `entries` need not."""
         return self.columns(np.arange(self.shape[1]))
 
-    def to_frame(self):
-        """The whole filled matrix as the kind of frame that came in, with its index and names; else of pandas."""
-        return frame_of(self.to_dense(), self.observations)
+    def filled_mask(self) -> np.ndarray:
+        """True where an entry was not observed and has been filled, shape (m, n); NaN stays where it is False."""
+        o = self.observations
+        mask = np.empty(self.shape, bool)
+        mask[:] = _filled(self.status)
+        mask[o.rows, o.entry_columns] = False
+        if self.center is not None:
+            mask[np.isnan(self.center)] = False  # A row without any entry stays NaN.
+        return mask
+
+    def to_frame(self, interval: float | None = None):
+        """The filled matrix as the kind of frame that came in, with its index and names; else of pandas.
+
+        Parameters
+        ----------
+        interval : float, optional
+            A probability such as 0.9: the frame is then long, with a line for each entry and the columns row, column,
+            value, low, high and kind ("observed", "filled", or "missing" where the value is NaN). Default: the table.
+        """
+        if interval is None:
+            return frame_of(self.to_dense(), self.observations)
+        return long_frame(self, as_real("interval", interval, 0, 1, "()"))
 
     def entries(self, rows, columns) -> np.ndarray:
         """Single entries at ``(rows[k], columns[k])``, numbers or names; the two are broadcast against each other."""
@@ -345,6 +367,11 @@ class Completion:
             status=self.status[columns],
             unused=unused,
         )
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether to use the filled table: "use it", "use it with care" or "do not use it", and why in a sentence."""
+        return verdict_on(self)
 
     def summary(self) -> str:
         """What was seen and filled, the choices that were made, and how far to trust the columns, in words."""

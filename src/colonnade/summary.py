@@ -21,11 +21,13 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     ----------
     completion : Completion
     verdicts : bool
-        Whether to look at every column again for its certificate, which takes about as long as solving it.
+        Whether to look at every column again for its certificate, which takes about as long as solving it, and to
+        judge the whole.
 
     Returns
     -------
     dict
+        verdict (its word and sentence; None if not asked for),
         shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_filled_entries, rank, noise_std (None
         if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in words, with what would
         help), unfilled (at most 10 columns, with their name if they have one, and what would help)
@@ -36,7 +38,9 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     table = completion.certificates() if verdicts else None
     words, counts = np.unique(table.verdict if verdicts else (), return_counts=True)
     noise = completion.noise_std
+    verdict = completion.verdict if verdicts else None
     return {
+        "verdict": None if verdict is None else {"word": verdict.word, "sentence": verdict.sentence},
         "shape": [m, n],
         "n_observed": int(seen.sum()),
         "n_full_columns": int(full.sum()),
@@ -73,7 +77,9 @@ def in_words(summary: dict) -> list[str]:
     entries, columns = _counted(summary["n_filled_entries"], "entry"), _counted(summary["n_filled_columns"], "column")
     choices = dict(summary["choices"])
     aside = choices.pop("set aside", None)
-    lines = [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
+    verdict = summary["verdict"]
+    lines = [] if verdict is None else [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
+    lines += [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
     lines += [
         f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {_counted(full, 'column')} in full and"
         f" {_counted(summary['n_observed'] - full * m, 'entry')} of the other {n - full:,}.",
