@@ -33,7 +33,7 @@ from .model.table import spreads_of_rows
 from .nothing_full import refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import moved_places, typical_entries_of, unused_entries
-from .posterior import deviations
+from .posterior import deviations, plain_noise
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
@@ -41,6 +41,14 @@ from .set_aside import choices_of
 from .solve import Status, name_overflows, solve_columns
 from .sources import as_source
 from .trials import ErrorScales, Trials, error_scales, noise_of, trials
+from .uncertainty.draws import (
+    LEVEL,
+    calibrated,
+    column_deviations,
+    drawn_tables,
+    model_deviations,
+    refuse_infinite,
+)
 from .uncertainty.factor_posterior import half_widths, mean_deviations, noise_std, width_factor
 from .uncertainty.long_frame import long_frame
 from .uncertainty.verdict import Verdict
@@ -251,11 +259,9 @@ class Completion:
         rows, columns = rows.ravel(), columns.ravel()
         if self.learned is not None:
             return self._posterior_interval(rows, columns, centers, level)
-        untried = self._n_used(columns) < 2
         deviations = self._deviations(rows, columns)
-        below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
+        below, above = self._calibrated_ends(rows, columns, centers.ravel(), deviations, level)
         sizes, is_exact = self._sizes(rows, columns), deviations == 0
-        below, above = np.where(is_exact, 0.0, below), np.where(is_exact, 0.0, above)
         rounding = _rounding(self.rank, centers.dtype, sizes, above - below)
         ends = [np.asarray(centers + end.reshape(centers.shape)) for end in (below - rounding, above + rounding)]
         observed = (is_exact & (sizes == 0)).reshape(centers.shape)
@@ -264,6 +270,11 @@ class Completion:
             end[observed] = centers[observed]
         with np.errstate(over="ignore"):
             return tuple(end.astype(centers.dtype, copy=False) for end in ends)
+
+    def _calibrated_ends(self, rows, columns, centers, deviations, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of intervals relative to the predictions, shape (k,) each; 0 where there is no deviation."""
+        ends = self._calibration.ends(rows, centers, deviations, level, self._n_used(columns) < 2)
+        return tuple(np.where(deviations == 0, 0.0, end) for end in ends)
 
     def _posterior_interval(self, rows, columns, centers, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The interval from the posterior of the factor model; observed entries are their own interval."""
@@ -277,6 +288,48 @@ class Completion:
             self._keep_in_bounds(end)
             end[half == 0] = centers[half == 0]
         return tuple(ends)
+
+    def sample(self, n: int, *, rows=None, columns=None, random_state=None) -> np.ndarray:
+        """Filled tables drawn from the posterior predictive distribution, for multiple imputation.
+
+        Observed entries are as they are. Filled ones are correlated within rows and columns as the model says, and
+        spread about the prediction as the 90 % intervals do. Exact data have no spread beyond rounding.
+
+        Parameters
+        ----------
+        n : int
+            How many tables.
+        rows, columns : numbers or names, optional
+            The part of the table that is drawn. Default: all. Another part with the same seed has other draws.
+        random_state : None, int or numpy Generator
+            The same seed gives the same bytes.
+
+        Returns
+        -------
+        array of shape (n, number of rows, number of columns)
+        """
+        n, rng = as_count("n", n, 1), as_generator(random_state)
+        self._refuse_without_intervals()
+        rows = np.arange(self.shape[0]) if rows is None else as_places("rows", rows, self.row_names, self.shape[0])
+        every = np.arange(self.shape[1])
+        columns = every if columns is None else as_places("columns", columns, self.column_names, self.shape[1])
+        return self._drawn(n, np.atleast_1d(rows), np.atleast_1d(columns), rng)
+
+    def _drawn(self, n: int, rows, columns, rng) -> np.ndarray:
+        predictions = self.columns(columns)[rows]
+        i, j = (x.ravel() for x in np.broadcast_arrays(rows[:, None], columns))
+        is_filled = (self.observations.locate(i, j) < 0).reshape(predictions.shape) & ~np.isnan(predictions)
+        if self.learned is not None:
+            deviations = model_deviations(self.learned, n, rows, columns, rng)
+        else:
+            given = self.space, self.used, self.noise_variance, plain_noise(self)
+            deviations = column_deviations(*given, n, rows, columns, rng)
+            predicted = self._deviations(i, j)
+            below, above = self._calibrated_ends(i, j, predictions.ravel(), predicted, LEVEL)
+            half = ((above - below) / 2).reshape(is_filled.shape)
+            refuse_infinite(half[is_filled])
+            deviations = calibrated(deviations, predicted.reshape(half.shape), half)
+        return drawn_tables(predictions, deviations, is_filled, self._keep_in_bounds)
 
     def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The mean of every column over all m rows, with the ends of an interval; three arrays of shape (n,).
