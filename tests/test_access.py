@@ -74,6 +74,7 @@ def test_what_could_not_be_filled_is_missing_in_the_long_frame(rng):
     assert set(row["kind"]) == {"missing"} and row["value"].null_count() == row["high"].null_count() == 40
 
 
+@pytest.mark.filterwarnings("ignore:als did not converge")
 def test_a_method_without_intervals_has_no_long_frame_of_them(rng):
     completion = co.complete(tables(rng)[1], method="als")
     with pytest.raises(ValueError, match="ALS has no intervals"):
@@ -101,6 +102,7 @@ def test_the_verdict_follows_error_and_coverage(error, coverage, word):
     assert found.word == word and str(found) == f"{word}. {found.sentence}" and found.sentence.endswith(".")
 
 
+@pytest.mark.filterwarnings("ignore:als did not converge")
 def test_verdicts_on_tables(rng):
     for noise, word in ((0.1, "use it"), (0.0, "use it")):
         for known in tables(rng, 60, 80, noise):

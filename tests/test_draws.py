@@ -141,6 +141,7 @@ def test_a_table_without_gaps_is_every_draw(rng):
     assert (co.complete(M).sample(2) == M).all()
 
 
+@pytest.mark.filterwarnings("ignore:als did not converge")
 def test_methods_without_intervals_have_no_draws(rng):
     M = np.where(rng.random((30, 40)) < 0.6, table(rng), np.nan)
     with pytest.raises(ValueError, match="ALS has no intervals"):

@@ -23,6 +23,7 @@ from ._arguments import (
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space, no_variances
 from .evidence import verdict_on
+from .extension import extend_completion
 from .frames import frame_of
 from .intervals import calibrate
 from .learn import Lesson, learn, penalty_of
@@ -390,6 +391,18 @@ class Completion:
     def _calibration(self):
         known = self.noise_variance > 0 or np.isfinite(self.space.noise_std)
         return calibrate(self._trials, self.shape[0], is_noise_known=known)
+
+    def extend(self, new_columns) -> Completion:
+        """The completion of the table with further columns, filled by what was learned; nothing is learned anew.
+
+        The answers for the old columns stay as they are. New columns whose names the table has already are refused.
+
+        Parameters
+        ----------
+        new_columns : array of shape (m, k), Observations or data frame
+            NaN where an entry is not known; weights in the units of those of `observations`.
+        """
+        return extend_completion(self, new_columns)
 
     def certificates(self) -> np.recarray:
         """How far each column can be trusted: see `certificates.certify`."""
