@@ -108,7 +108,7 @@ class StoredCompletion(Completion):
     def _completion(self, entries: Observations, Z: np.ndarray, status: np.ndarray, unused: np.ndarray) -> Completion:
         """Of some columns, with all that they have in common."""
         common = self.noise_variance, self.bounds, self.choices, True, self.optimism, self.run, self.moved_rows
-        return _Part(entries, self.space, Z, status, *common, unused, self)
+        return _Part(entries, self.space, Z, status, *common, unused, whole=self)
 
     def _array(self, k: int, name: str) -> np.ndarray:
         """An array of block k, compared with its checksum."""
