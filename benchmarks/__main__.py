@@ -8,6 +8,7 @@ NAMES = {
     "trillion": "a million by a million matrix of rank 20 from 140 million entries",
     "column_space": "fit_column_space for tall and for wide A, against LAPACK's SVD",
     "real": "complete(M) on a folder of real matrices, against other imputers: errors, times, intervals",
+    "gaps": "complete(M) on tables without a complete column, against other imputers: errors, times, intervals",
     "noisy": "complete(M) on noisy data of low rank, against converged alternating least squares",
     "estimators": "new samples filled by the imputers, against a least-squares solve for each",
     "dask": "the same triples by the local engine and by 1 and 2 workers of a Dask cluster",

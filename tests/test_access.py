@@ -130,8 +130,10 @@ def test_the_verdict_leads_the_summary(rng):
 def test_inspect_says_what_a_table_is_like(rng):
     known = tables(rng)[0]
     found = co.inspect(pd.DataFrame(known))
-    assert found["shape"] == [30, 40] and found["columns"]["full"] == 15 and found["can_be_completed"]
-    assert str(found).startswith("Seen: ") and "\nAdvice: " in str(found)
+    assert found["shape"] == [30, 40] and found["columns"]["full"] == 15 and found["method"] == "full columns"
+    assert str(found).startswith("This table can be filled: 15 of 40 columns are complete") and "\nAdvice: " in str(
+        found
+    )
     assert "<th" in found._repr_html_() and "Advice" in found._repr_html_()
     assert json.loads(json.dumps(found)) == found
     assert co.inspect(co.Observations.from_dense(known)) == found

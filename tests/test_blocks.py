@@ -234,7 +234,7 @@ def broken(rng, kind):
         "infinite": r"is inf \(2 infinite in all\)",
         "negative": "negative, the least is -3",
         "null": "'column' are empty",
-        "no full column": "no column is known in all",
+        "no full column": r"no column is known in all.*use colonnade\.complete \(--engine memory\)",
         "text": "'value' must hold numbers",
         "none": "has no entry",
     }.items(),

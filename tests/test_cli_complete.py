@@ -149,12 +149,15 @@ def test_strict_ends_with_four_after_writing(run, folder):
         ("a,b\n1,2\n", ["absent.csv"], 5, "there is no file absent.csv"),
         ("a,b\n1,x\n3,4\n", ["t.csv"], 3, "in row 0, column 'b': 'x'"),
         ("a,b\n1,\x1b[31m\n3,4\n", ["t.csv"], 3, r"column 'b': '\x1b[31m'"),
-        (
-            "a,b\n,1\n2,\n",
-            ["t.csv"],
-            3,
-            "known in all 2 rows, and from such the column space is learned; the fullest are column 'a' with 1",
-        ),
+        ("a,b\n,1\n2,\n", ["t.csv", "--shrinkage", "0"], 3, "Leave out shrinkage (--shrinkage)"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--method", "full-columns"], 3, "The fullest are column 'a' with 1, column 'b'"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--scores", "s.csv"], 3, "0 of 2 are complete. Leave --scores out."),
+        ("a,b\n,\n,\n", ["t.csv"], 3, "no entry of the 2 x 2 table is known, so there is nothing to learn from"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--method", "magic"], 2, "there is no method 'magic'; choose one of auto, factor-"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--method", "als", "--center", "no"], 3, "'als' does not use center; leave it out"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--orientation", "up"], 2, "--orientation"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--method", "als", "--entries", "t.csv"], 2, "writes intervals, and als has none"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--engine", "dask", "--method", "als"], 2, "--engine memory if the table fits"),
         ("a,b\n1,inf\n", ["t.csv"], 3, "is inf"),
         ("a,b\n1,2\n", ["t.csv", "--rank", "0"], 2, "--rank"),
         ("a,b\n1,2\n", ["t.csv", "--rank", "two"], 2, "--rank"),
@@ -238,3 +241,94 @@ def test_the_process_itself(folder):
         _, err = process.communicate(timeout=30)
         assert process.returncode == expected and time.monotonic() - sent < 5 and "Traceback" not in err
     assert sorted(os.listdir()) == ["m-filled.npy", "m.npy"]
+
+
+# ------------------------------------------------------------------------------------- tables with gaps anywhere
+
+
+def gappy(folder, name="t.csv", m=30, n=20, noise=0.0):
+    """A table of rank 2 without a complete row or column, in a file; what it is, and what is known of it."""
+    rng = np.random.default_rng(7)
+    L, R = low_rank(rng, m, n, 2)
+    M = L @ R + noise * rng.standard_normal((m, n))
+    gaps = rng.random((m, n)) < 0.25
+    gaps[np.arange(n) % m, np.arange(n)] = gaps[np.arange(m), np.arange(m) % n] = True
+    known = np.where(gaps, np.nan, M)
+    frame = pd.DataFrame(known, columns=[f"c{j}" for j in range(n)])
+    frame.to_csv(folder / name, index=False)
+    return M, known
+
+
+def test_a_table_without_a_complete_column_is_filled(run, folder):
+    M, known = gappy(folder)
+    code, out, err = run("complete", "t.csv", "-o", "f.csv", "--json")
+    facts = json.loads(out)
+    assert code == 0 and err == "" and facts["method"] == "factor model" and facts["n_full_columns"] == 0
+    assert facts["n_filled_entries"] == np.isnan(known).sum() and facts["verdicts"] == {"recovered": 20}
+    assert np.abs(pd.read_csv("f.csv").to_numpy() - M).max() < 1e-9 * np.abs(M).max()
+    out = run("complete", "t.csv", "-o", "g.csv")[1]
+    assert "entries; every column has gaps." in out and "full" not in out
+    assert "Chosen, method: factor model learned from all columns, because no column is complete." in out
+
+
+@pytest.mark.parametrize("orientation", ["columns", "rows"])
+@pytest.mark.parametrize("name", ["factor-model", "factor model", "Factor_Model"])
+def test_orientation_and_method_reach_the_library(run, folder, name, orientation):
+    _, known = gappy(folder, noise=0.3)
+    code, out, err = run("complete", "t.csv", "-o", "f.csv", "--method", name, "--orientation", orientation, "--json")
+    facts = json.loads(out)
+    assert code == 0 and err == "" and facts["orientation"] == orientation
+    expected = co.complete(known, method="factor model", orientation=orientation)
+    np.testing.assert_allclose(pd.read_csv("f.csv").to_numpy(), expected.to_dense(), rtol=1e-12)
+    assert facts["choices"]["method"].endswith("as asked") and "as asked" in facts["choices"]["orientation"]
+
+
+@pytest.mark.parametrize("name", ["als", "soft-impute", "soft_impute"])
+def test_other_methods_by_name(run, folder, name):
+    _, known = gappy(folder, noise=0.3)
+    code, out, err = run("complete", "t.csv", "-o", "f.csv", "--method", name, "--rank", 2, "--json")
+    assert code == 0 and err == "" and json.loads(out)["method"] in ("ALS", "SoftImpute")
+    expected = co.complete(known, method=name.replace("-", "_"), rank=2).to_dense()
+    np.testing.assert_allclose(pd.read_csv("f.csv").to_numpy(), expected, rtol=1e-10)
+
+
+def test_triples_in_memory_need_no_full_column_and_blocks_name_the_remedy(run, folder):
+    M, known = gappy(folder)
+    i, j = np.nonzero(~np.isnan(known))
+    pd.DataFrame({"row": i, "column": j, "value": known[i, j]}).to_csv("triples.csv", index=False)
+    code, _, err = run("complete", "triples.csv", "-o", "f.npy")
+    assert code == 0 and err == "" and np.abs(np.load("f.npy") - M).max() < 1e-9 * np.abs(M).max()
+    code, out, err = run("complete", "triples.csv", "-o", "out", "--engine", "local")
+    assert code == 3 and out == "" and "If the table fits in memory, use colonnade.complete (--engine memory)" in err
+    code, out, err = run("complete", "triples.csv", "-o", "out", "--engine", "local", "--method", "als")
+    assert code == 2 and out == "" and "--method cannot be used by blocks or on a cluster" in err
+
+
+def test_a_row_without_an_entry_is_counted_as_not_filled(run, folder):
+    _, known = gappy(folder)
+    known[4] = np.nan
+    np.save("m.npy", known)
+    code, out, err = run("complete", "m.npy", "-o", "f.npy", "--orientation", "columns", "--strict")
+    filled = np.load("f.npy")
+    assert code == 4 and "Not filled: 1 row without any entry" in err and np.isnan(filled[4]).all()
+    assert np.isfinite(np.delete(filled, 4, axis=0)).all()
+    n_filled = np.isnan(known).sum() - 20
+    assert f"Filled: {n_filled:,} entries of 20 columns." in out
+
+
+def test_help_says_what_an_option_does_and_its_default(run):
+    code, out, _ = run("complete", "--help")
+    for option in ("--method", "--orientation", "--rank", "--center", "--shrinkage", "--refine", "--bounds", "--seed"):
+        words = out[out.index(f"  {option} ") :].split("\n  --")[0]
+        assert "Default:" in words, option
+    assert code == 0
+
+
+def test_asked_entries_of_a_table_without_a_complete_column_have_intervals(run, folder):
+    M, known = gappy(folder, m=40, n=60, noise=0.3)
+    i, j = np.nonzero(np.isnan(known))
+    pd.DataFrame({"row": i, "column": [f"c{k}" for k in j]}).to_csv("wanted.csv", index=False)
+    code, _, err = run("complete", "t.csv", "--entries", "wanted.csv", "-o", "answers.csv", "--level", 0.9)
+    found = pd.read_csv("answers.csv")
+    assert code == 0 and err == "" and (found.low < found.value).all() and (found.value < found.high).all()
+    assert 0.84 < ((found.low <= M[i, j]) & (M[i, j] <= found.high)).mean() < 0.96

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ from colonnade.inspection import inspect_observations
 
 from problems import hide, low_rank
 
+GAPS_EVERYWHERE = "This table can be filled: every column has gaps, so colonnade learns from all of them."
 ODD = ["</script><script>", "=cmd()", "[/bold]", "$x_{$", "\x1b[31mred\x1b[0m", "x" * 1_000_000]
 
 
@@ -70,7 +72,7 @@ def test_inspect_knows_what_is_full(rng):
     counts = (~np.isnan(known)).sum(axis=0)
     assert facts["columns"]["full"] == (counts == 40).sum() and facts["columns"]["empty"] == 1
     assert facts["columns"]["least"] == 10 and facts["columns"]["median"] == 10 and facts["n_observed"] == counts.sum()
-    assert facts["complete_side"] == "columns" and facts["can_be_completed"]
+    assert facts["complete_side"] == "columns" and facts["method"] == "full columns"
     assert facts["spectrum"]["numerical_rank"] == 3 and "exact" in facts["trial"]["fit"]
     values = np.linalg.svd(M[:, o.full_columns] - M[:, o.full_columns].mean(axis=1, keepdims=True))[1]
     np.testing.assert_allclose(facts["spectrum"]["relative_values"], values[:3] / values[0], rtol=1e-10)
@@ -80,20 +82,61 @@ def test_inspect_knows_what_is_full(rng):
 def test_inspect_finds_the_complete_side(rng):
     M, known = example(rng)
     turned = inspect_observations(co.Observations.from_dense(known.T))
-    assert turned["complete_side"] == "rows" and not turned["can_be_completed"] and turned["trial"] is None
-    assert "--transpose" in turned["advice"][0]
-    holed = M.copy()
-    holed[3, :] = np.nan  # one row that nobody has
-    holed[np.arange(40), 20 + np.arange(40) % 10] = np.nan  # and no row is full
-    facts = inspect_observations(co.Observations.from_dense(holed))
-    assert facts["complete_side"] == "neither" and facts["fullest"][0]["n_observed"] == 39
-    assert "The 20 fullest columns are all known in 39 of 40 rows: without row 3 they are full." in facts["advice"]
-    assert inspect_observations(co.Observations.from_dense(M))["advice"] == [
-        "Every column is full: there is nothing to fill."
+    assert turned["complete_side"] == "rows" and turned["method"] == "factor model" and turned["trial"] is None
+    assert turned["verdict"] == GAPS_EVERYWHERE
+    whole = inspect_observations(co.Observations.from_dense(M))
+    assert whole["verdict"] == "This table is complete: there is nothing to fill."
+    assert whole["method"] is None and whole["advice"] == []
+
+
+def test_inspect_names_rows_and_columns_of_which_too_little_is_known(rng):
+    M, _ = example(rng)
+    known = np.where(rng.random(M.shape) < 0.7, M, np.nan)
+    assert inspect_observations(co.Observations.from_dense(known))["advice"] == []
+    known[3], known[:, 5], known[:, 7] = np.nan, np.nan, np.nan
+    known[10:12, 7] = M[10:12, 7]
+    facts = inspect_observations(co.Observations.from_dense(known))
+    assert facts["complete_side"] == "neither" and facts["verdict"] == GAPS_EVERYWHERE
+    assert [line.split(" without")[0].split(" with")[0] for line in facts["advice"]] == [
+        "1 row (3)",
+        "1 column (5)",
+        "1 column (7)",
     ]
-    sparse = np.where(rng.random((40, 30)) < 0.1, M, np.nan)
-    sparse[0], sparse[:, 0] = np.nan, np.nan
-    assert "Measure some columns in full" in inspect_observations(co.Observations.from_dense(sparse))["advice"][0]
+    assert "fewer than 3 entries" in facts["advice"][2]
+
+
+def test_inspect_says_what_complete_does(rng):
+    """With many, few and no complete columns."""
+    L, R = low_rank(rng, 30, 80, 3)
+    M = L @ R + 0.3 * rng.standard_normal((30, 80))
+    known = np.where(rng.random(M.shape) < 0.7, M, np.nan)
+    known[rng.integers(0, 30, 80), np.arange(80)] = np.nan
+    for n_full, method in ((0, "factor model"), (2, "factor model"), (40, "full columns")):
+        known[:, :n_full] = M[:, :n_full]
+        facts = inspect_observations(co.Observations.from_dense(known))
+        assert facts["method"] == method and facts["verdict"].startswith("This table can be filled: ")
+        assert (co.complete(known).learned is not None) == (method == "factor model")
+        assert (f"{n_full} of 80 columns are complete" in facts["verdict"]) == (n_full > 0)
+
+
+def test_inspect_refuses_a_table_without_any_entry(run):
+    np.save("m.npy", np.full((3, 4), np.nan))
+    code, out, err = run("inspect", "m.npy")
+    assert code != 0 and out == "" and "no entry of the 3 x 4 table is known" in err
+    with pytest.raises(ValueError, match="no entry of the 3 x 4 table is known"):
+        inspect_observations(co.Observations.from_dense(np.full((3, 4), np.nan)))
+
+
+def test_the_last_line_of_inspect_can_be_copied(run):
+    _, known = example(np.random.default_rng(0))
+    names = [f"c {k}" for k in range(30)]
+    pd.DataFrame(known, columns=names).to_csv("my table.csv", index=False, na_rep="?")
+    code, out, _ = run("inspect", "my table.csv", "--missing", "?", "--ignore", "c 3", "--header", "--transpose")
+    last = out.splitlines()[-1].removeprefix("Next: colonnade ")
+    assert code == 0 and last.startswith("complete 'my table.csv' ")
+    code, out, err = run(*shlex.split(last), "--json")
+    assert code == 0 and err == "" and json.loads(out)["shape"] == [29, 40]
+    assert os.path.exists("my table-filled.csv")
 
 
 def test_inspect_prints_a_picture_and_advice(run):
@@ -101,10 +144,13 @@ def test_inspect_prints_a_picture_and_advice(run):
     pd.DataFrame(known, columns=ODD + [f"c{k}" for k in range(24)]).to_csv("t.csv", index=False)
     code, out, err = run("inspect", "t.csv")
     assert code == 0 and err == "" and "\x1b" not in out and len(out) < 10_000
-    lines = out.splitlines()
+    verdict, *lines = out.splitlines()
+    assert (
+        verdict == "This table can be filled: 8 of 30 columns are complete, and colonnade fills the others from them."
+    )
     assert lines[1] == "+" + "-" * 30 + "+" and all(len(line) == 32 for line in lines[1:15])
     assert all(line.startswith("|████████") for line in lines[2:14])
-    assert "Columns: 8 full, 22 partial, 0 empty" in out and "Can be completed: yes, 22 columns." in out
+    assert "Columns: 8 full, 22 partial, 0 empty" in out
     assert any(line.startswith("Advice: ") for line in lines) and lines[-1].startswith("Next: ")
     code, out, err = run("inspect", "t.csv", "--json")
     assert code == 0 and err == "" and json.loads(out)["columns"]["full"] == 8

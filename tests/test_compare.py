@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -80,21 +81,50 @@ def test_exact_data_are_predicted_exactly(rng):
 def test_noise_is_predicted_by_nobody_and_the_advice_says_so(rng):
     known = hide(rng, rng.standard_normal((60, 80)), 10, 15)[0]
     comparison = co.compare(known, ["complete", "row_means"])
-    assert "none can be trusted" in comparison.advice
+    assert "none can be trusted" in comparison.advice and comparison.method is None
     offsets = rng.standard_normal(60)[:, None] + 3 * rng.standard_normal(80) + 0.1 * rng.standard_normal((60, 80))
     comparison = co.compare(hide(rng, offsets, 10, 15)[0], {"row_means": "row_means", "worse": lambda o: 0 * offsets})
-    assert "no method predicts clearly better than row means" in comparison.advice
+    assert "no method predicts clearly better than row means" in comparison.advice and comparison.method is None
 
 
-def test_hidden_entries_that_are_all_equal_have_no_spread(rng):
-    """Full columns of noise, and partial ones that are 3 everywhere: no error can be measured by a spread of 0."""
+def test_hidden_entries_that_are_all_equal_have_the_spread_of_their_rows(rng):
+    """Full columns of noise, and partial ones that are 3 everywhere: the hidden entries have no spread of their own."""
     M = np.column_stack([rng.standard_normal((20, 6)), np.full((20, 6), 3.0)])
     M[rng.random(M.shape) < 0.5] = np.nan
     M[:, :6] = rng.standard_normal((20, 6))
     comparison = co.compare(M, methods=["complete", "row_means"], random_state=0)
-    assert comparison.spread == 0 and comparison.finished
-    assert "of entries that are all equal" in comparison.advice
+    assert comparison.spread == 0 and len(comparison.finished) == 2
+    assert all(0 < result.relative_error < 2 for result in comparison.results)
     assert comparison.advice in str(comparison) and comparison.plot() is not None
+
+
+def test_a_table_of_one_number_is_predicted_exactly():
+    known = np.full((20, 12), 3.0)
+    known[np.arange(20) % 20, np.arange(20) % 12] = np.nan
+    comparison = co.compare(known, {"three": lambda o: np.full(o.shape, 3.0), "four": lambda o: np.full(o.shape, 4.0)})
+    assert [result.relative_error for result in comparison.results] == [0.0, pytest.approx(1 / 3)]
+
+
+def test_the_units_of_the_rows_do_not_count(rng):
+    """Rows multiplied by powers of ten, and moved: the same relative errors, order and advice."""
+    M, known = problem(rng, noise=0.5)
+    units, levels = 10.0 ** rng.integers(-4, 5, 60)[:, None], 100 * rng.standard_normal((60, 1))
+    near, far = M + 0.1 * rng.standard_normal(M.shape), M + rng.standard_normal(M.shape)
+    plain = co.compare(known, {"near": lambda o: near, "far": lambda o: far})
+    turned = {"near": lambda o: units * (near + levels), "far": lambda o: units * (far + levels)}
+    scaled = co.compare(units * (known + levels), turned)
+    assert [result.method for result in scaled.results] == ["near", "far"] and scaled.method == plain.method == "near"
+    for one, other in zip(plain.results, scaled.results, strict=True):
+        assert other.relative_error == pytest.approx(one.relative_error, rel=1e-8)
+
+
+def test_the_relative_error_is_in_standard_deviations_of_the_rows(rng):
+    M, known = problem(rng, noise=0.5)
+    shown = []
+    comparison = co.compare(known, [lambda o: shown.append(o.to_dense()) or np.zeros(o.shape)])
+    hidden = np.isfinite(known) & np.isnan(shown[0])
+    relative = (M / np.nanstd(known, axis=1, keepdims=True))[hidden]
+    assert comparison.results[0].relative_error == pytest.approx(np.sqrt(np.mean(relative**2)), rel=1e-12)
 
 
 def test_equal_methods_are_told_apart_by_what_else_they_offer(rng):
@@ -155,10 +185,32 @@ def test_without_full_columns_the_methods_that_need_none_are_compared(rng):
     L, R = low_rank(rng, 30, 40, 2)
     known = np.where(rng.random((30, 40)) < 0.6, L @ R, np.nan)
     known[0] = np.nan
-    comparison = co.compare(known, ["complete", "svt", "row_means"])
-    assert [result.method for result in comparison.finished] == ["svt", "row_means"]
+    comparison = co.compare(known, ["complete", "svt", "row_means", "algorithm1"])
+    assert [result.method for result in comparison.finished] == ["complete", "svt", "row_means"]
+    assert comparison.results[0].error < 1e-9 and comparison.method == "complete"
     assert "full" in comparison.results[-1].remark
-    assert comparison.results[0].error < 0.2 * comparison.spread
+
+
+def test_without_full_columns_complete_has_intervals_and_takes_the_rank(rng):
+    L, R = low_rank(rng, 40, 60, 2)
+    known = np.where(rng.random((40, 60)) < 0.6, L @ R + 0.3 * rng.standard_normal((40, 60)), np.nan)
+    known[0, :30] = known[1, 30:] = np.nan
+    seen = []
+    comparison = co.compare(
+        known, {"complete": "complete", "same": lambda o: seen.append(o) or np.zeros(o.shape)}, rank=2
+    )
+    first = comparison.results[0]
+    assert first.method == "complete" and 0.7 < first.coverage < 1
+    values = np.isfinite(known) & np.isnan(seen[0].to_dense())
+    predicted = co.complete(seen[0], rank=2, random_state=comparison_seed()).to_dense()
+    assert first.error == pytest.approx(np.sqrt(np.mean((predicted - known)[values] ** 2)), rel=1e-9)
+    default = co.compare(known[:, :30], random_state=1)
+    assert {result.method for result in default.results}.isdisjoint({"algorithm1", "tall_project"})
+
+
+def comparison_seed():
+    """The seed that `compare` gives to every method by default."""
+    return int(np.random.default_rng(0).integers(2**31))
 
 
 def test_rows_seen_in_common_stay_so_and_nystrom_runs(rng):
@@ -273,6 +325,8 @@ def test_data_that_cannot_be_compared_are_refused(rng):
     few[:, :10], few[:2] = M[:, :10], M[:2]
     with pytest.raises(ValueError, match=r"no entry can be hidden.*fullest of them has 2"):
         co.compare(few)
+    with pytest.raises(ValueError, match="no entry of the 60 x 80 table is known"):
+        co.compare(np.full((60, 80), np.nan))
     with pytest.raises(ValueError, match="needed together"):
         co.compare(co.Source(M))
     with pytest.raises(ValueError, match="are for data without gaps, and 70 of 80 columns have some"):
@@ -346,10 +400,33 @@ def test_the_command_gives_what_the_function_gives(table, tmp_path):
     assert done.returncode == 0 and done.stderr == ""
     expected = co.compare(table, ["complete", "row_means"]).to_dict()
     told = json.loads(done.stdout)
+    assert told.pop("next") == "colonnade complete t.csv --method auto"
     for result in (*told["results"], *expected["results"]):
         result.pop("seconds")
     assert told == expected
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_ends_in_a_command_that_fills_the_file(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from colonnade.cli import cli
+    from colonnade.commands.compare import _next_command
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    L, R = low_rank(rng, 30, 40, 2)
+    known = np.where(rng.random((30, 40)) < 0.7, L @ R + 0.1 * rng.standard_normal((30, 40)), np.nan)
+    np.savetxt("my table.csv", known, delimiter=",")
+    done = CliRunner().invoke(
+        cli, ["compare", "my table.csv", "--methods", "als,row_means", "--rank", "2", "--no-header"]
+    )
+    last = done.stdout.splitlines()[-1]
+    assert last == "Next: colonnade complete 'my table.csv' --no-header --method als --rank 2"
+    done = CliRunner().invoke(cli, [*shlex.split(last)[2:], "-o", "filled.npy"])
+    assert done.exit_code == 0 and "Chosen, method: ALS." in done.stdout
+    assert np.abs(np.load("filled.npy") - L @ R)[np.isnan(known)].mean() < 0.2
+    assert _next_command("nystrom", None) is None and _next_command(None, None) is None
 
 
 def test_errors_of_the_command_are_one_line(table, tmp_path):

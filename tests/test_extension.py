@@ -98,6 +98,20 @@ def test_columns_without_an_entry_and_full_ones(rng, side):
     assert np.isnan(longer.columns(60)).any() == (side == "rows")
 
 
+@pytest.mark.parametrize("side", ["columns", "rows"])
+def test_a_typing_error_in_a_new_column_counts_little_where_noise_has_long_tails(rng, side):
+    _, gappy, new, truth = split_table(rng)
+    gappy[(rng.random(gappy.shape) < 0.03) & ~np.isnan(gappy)] *= 30
+    old = co.complete(gappy, method="factor model", orientation=side)
+    if not np.isfinite(old.learned.model.settings.degrees):
+        pytest.skip("this draw prefers Gaussian noise")
+    wrong = new.copy()
+    wrong[np.flatnonzero(~np.isnan(new[:, 0]))[0], 0] = 60.0
+    missing = np.isnan(new[:, 0])
+    clean, spoiled = (old.extend(x).columns(60)[missing, 0] for x in (new, wrong))
+    assert np.abs(spoiled - clean).max() < 0.3 * truth.std()
+
+
 def test_weights_count_in_the_units_of_the_old_ones(rng):
     _, gappy, new, _ = split_table(rng)
     weights = np.full(gappy.shape, 4.0)

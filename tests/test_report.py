@@ -307,3 +307,77 @@ def test_a_long_command_is_cut_to_2000_characters(length):
     command = ("colonnade complete " + "x" * length)[:length]
     shown = _run(co.complete(o, rank=2, refine=0), command)["command"]
     assert shown == command if length <= 2_000 else len(shown) == 2_000 and shown == command[:1_997] + "..."
+
+
+# ---------------------------------------------------------------------------------- tables with gaps anywhere
+
+
+def gappy(noise=0.5, empty_row=False):
+    """60 x 200 of rank 3 plus noise, a fifth of it missing: no column and no row is complete."""
+    rng = np.random.default_rng(0)
+    L, R = low_rank(rng, 60, 200, 3)
+    M = 10 + L @ R + noise * rng.standard_normal((60, 200))
+    known = np.where(rng.random(M.shape) < 0.2, np.nan, M)
+    known[np.arange(200) % 60, np.arange(200)] = np.nan
+    if empty_row:
+        known[7] = np.nan
+    return known
+
+
+@pytest.mark.parametrize("empty_row", [False, True])
+def test_a_report_without_a_full_column_does_not_speak_of_full_columns(empty_row):
+    known = gappy(empty_row=empty_row)
+    completion = co.complete(known, orientation="columns")
+    text = " ".join(" ".join(Page(report_html(completion)).words).split())
+    summary = completion.summary()
+    for words in (text, summary):
+        assert "full columns" not in words and "column in full" not in words and "columns in full" not in words
+        assert "every column has gaps." in words
+    assert "What all columns taught" in text and "3 of " in text and "above the dashed line" in text
+    found = hold_out(completion)
+    assert f"{found.truth.size:,} known entries, hidden together and predicted from the rest of the table." in text
+    assert ("1 row without any entry is left empty." in text) == empty_row
+    assert ("Not filled: 1 row without any entry" in summary) == empty_row
+
+
+def test_the_evidence_of_the_factor_model_is_true():
+    """Held-out entries are known ones, errors are in the same unit as the choices, and intervals hold."""
+    known = gappy()
+    completion = co.complete(known)
+    found, held = hold_out(completion), completion.learned.held_out
+    np.testing.assert_array_equal(found.truth, known[held.rows, held.columns])
+    assert found.error == pytest.approx(np.sqrt(np.mean((found.truth - found.predicted) ** 2)), rel=1e-12)
+    share = 100 * found.error / found.spread
+    assert f"is {share:.3g} % of the standard deviation of the " in completion.choices["fit"]
+    assert np.abs(found.coverage - found.levels).max() < 0.05
+    seen = spectrum(completion)
+    assert seen.n_above_noise == 3 and seen.of_full_columns is None
+    assert seen.noise_std == pytest.approx(0.5, rel=0.15)
+
+
+def test_the_pictures_of_the_factor_model(tmp_path):
+    completion = co.complete(gappy())
+    figure = completion.plot()
+    figure.savefig(tmp_path / "four.png")
+    ax = completion.plot("spectrum", ax=Figure().subplots())
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "of the full columns" not in labels and any("noise" in label for label in labels)
+    assert all(float(tick) == int(tick) for tick in ax.get_xticks())
+
+
+def test_exact_data_without_a_full_column_have_no_noise():
+    known = gappy(noise=0.0)
+    text = report_html(co.complete(known))
+    assert "The entries fit to rounding, so there is no noise." in text and "above the dashed line" not in text
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_report_of_another_method_without_a_full_column():
+    text = report_html(co.complete(gappy(), method="als"))
+    assert "What was learned" in text and "full columns" not in text and "every column has gaps." in text
+
+
+def test_a_saved_result_has_the_same_report(tmp_path):
+    completion = co.complete(gappy())
+    completion.save(tmp_path / "result")
+    assert report_html(co.Completion.load(tmp_path / "result")) == report_html(completion)

@@ -8,6 +8,7 @@ _MODULE_OF = {
     "CompleteColumnsImputer": "estimators",
     "CompleteRowsImputer": "estimators",
     "Completion": "completion",
+    "LowRankImputer": "low_rank_imputer",
     "Observations": "observations",
     "Plan": "planning",
     "Source": "sources",

@@ -1,4 +1,4 @@
-"""What the two imputers share: the parameters of `complete`, the door, and the filling of gaps by predictions."""
+"""What the imputers share: the scikit-learn methods, the checks of their input, and the filling of gaps."""
 
 from __future__ import annotations
 
@@ -26,15 +26,7 @@ _BLOCK_SAMPLES = 64  # and samples that may share one factorisation
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What the two have in common: the parameters of `complete`, and the door."""
-
-    def __init__(self, *, rank="auto", center="auto", shrinkage="auto", refine="auto", bounds=None, random_state=None):
-        self.rank = rank
-        self.center = center
-        self.shrinkage = shrinkage
-        self.refine = refine
-        self.bounds = bounds
-        self.random_state = random_state
+    """The scikit-learn methods. A subclass has `_learn`, `_training` and `_without_gaps`."""
 
     @one_blas_thread()
     def fit(self, X, y=None):
@@ -89,6 +81,18 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class CompleteSideImputer(Imputer):
+    """What the imputers that learn from complete rows or columns have in common."""
+
+    def __init__(self, *, rank="auto", center="auto", shrinkage="auto", refine="auto", bounds=None, random_state=None):
+        self.rank = rank
+        self.center = center
+        self.shrinkage = shrinkage
+        self.refine = refine
+        self.bounds = bounds
+        self.random_state = random_state
 
     def _completion(self, observations: Observations, sizes: str, refine) -> Completion:
         """What `complete` makes of the training data; `sizes` names m and d in words."""
@@ -154,15 +158,16 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         known = samples.reshape(-1)[at]
         with np.errstate(over="ignore", invalid="ignore"):
             self._predict(samples, at, known, filled, n_threads)
-        if self._bounds is not None:
-            np.clip(filled, *_in_range(self._bounds, filled.dtype), out=filled)
+        keep_in_bounds(filled, self._bounds)
         filled.reshape(-1)[at] = known
         without_infinite(filled)
 
 
-def _in_range(bounds, dtype) -> list[float]:
-    """Bounds that a number of this kind can reach."""
-    return np.clip(bounds, np.finfo(dtype).min, np.finfo(dtype).max, dtype=np.float64).tolist()
+def keep_in_bounds(values, bounds) -> None:
+    """Clip the values to the bounds, if there are any, as far as a number of their kind can reach these."""
+    if bounds is not None:
+        limits = np.finfo(values.dtype)
+        np.clip(values, *np.clip(bounds, limits.min, limits.max, dtype=np.float64).tolist(), out=values)
 
 
 def without_infinite(filled) -> np.ndarray:
@@ -225,7 +230,8 @@ def no_complete(samples, estimator_name: str) -> str:
     remedy = (
         f"{across.size:,} of the {other}s {'is' if across.size == 1 else 'are'} complete, so use {sister}"
         if across.size
-        else f"measure some {own}s in full, or drop the {other}s that are hardly known"
+        else f"use LowRankImputer, which needs no complete {own}; or measure some {own}s in full, or drop the {other}s"
+        " that are hardly known"
     )
     return (
         f"no {own} is known in all {known.shape[1]:,} {other}s, and {estimator_name} learns from such; the fullest are"

@@ -54,7 +54,7 @@ from .files._read import checked_fields, paths_of
 from .grouping import NotOrdered, Triples, batches_as_they_are, interrupt, may_be_ordered, n_labels, sorted_batches
 from .labels import Names, TripleFiles, numbered, recounted
 from .learn import Lesson
-from .nothing_full import no_full_column
+from .nothing_full import IN_MEMORY, no_full_column
 from .observations import Observations, index_dtype
 from .out_of_line import unused_entries
 from .solve import solve_columns
@@ -406,11 +406,8 @@ def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> d
 def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> None:
     (m, n), d = triples.shape, sum(record["full"] for record in entries)
     if d == 0:
-        remedies = [
-            "measure some columns in full",
-            "transpose the data (--transpose, transpose=True) if its rows are complete",
-        ]
-        raise ValueError(no_full_column(m, list(fullest_columns(folder, entries).items()), remedies))
+        remedies = [IN_MEMORY, "Or transpose the data (--transpose, transpose=True) if some rows are complete."]
+        raise ValueError(no_full_column((m, n), list(fullest_columns(folder, entries).items()), remedies))
     rank = run.settings["rank"]
     if not is_auto(rank):
         as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")

@@ -339,8 +339,9 @@ _REMEDIES = {
     "approximate": "measure about {more:,} more {entries}{each} to settle {them}",
     "weakly determined": "measure about {more:,} more {entries}{each}, for the prior or the noise decides now",
     "unchecked": "measure one more entry{each}, so that the fit can be tested",
-    "poor fit": "measure {them} in full if entries matter, for half of {them} is noise or unlike the full columns",
-    "off the column space": "measure {them} in full, for the full columns do not explain {them}",
+    "poor fit": "measure {them} in full if entries matter, because half of {them} is noise or unlike the columns"
+    " learned from",
+    "off the column space": "measure {them} in full, because the columns learned from do not explain {them}",
     "no observation": "measure at least {more:,} {entries}{each}",
     "prior alone": "measure entries{each}; about {more:,} would determine {them}",
     "prior decides": "measure more entries{each}",
@@ -350,7 +351,7 @@ _REMEDIES = {
 }
 
 
-_NOISE_UNKNOWN = "measure more columns in full, for those there are cannot tell the noise"
+_NOISE_UNKNOWN = "measure more columns in full, because those there are cannot tell the noise"
 
 
 def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | None:

@@ -13,7 +13,7 @@ from .commands._lines import say
 
 COMMANDS = {
     "complete": "Fill the gaps of a file.",
-    "inspect": "Say what is known of a file, whether it can be completed, and what would help.",
+    "inspect": "Say whether a file can be filled, what from, and what would help.",
     "compare": "Hide some known entries, let several methods predict them, and say which one to use.",
     "plan": "Say how much to measure, or which rows.",
     "report": "Write a result as one HTML page: what was filled, and how far to trust it.",
@@ -42,7 +42,7 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="colonnade")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show where in the program an error arose.")
 def cli() -> None:
-    """Complete a matrix of which some columns are known in full and the rest at a few entries each.
+    """Fill the gaps of tables of numbers, and say how far to trust what was filled.
 
     Example: colonnade complete table.csv
 

@@ -29,9 +29,9 @@ from .intervals import calibrate
 from .learn import Lesson, learn, penalty_of
 from .means import mean_errors, means_and_ends
 from .model.factors import thin_factors
-from .model.selection import Learned, learn_table
+from .model.selection import Learned, learn_table, outliers
 from .model.table import spreads_of_rows
-from .nothing_full import refuse_nothing_full
+from .nothing_full import IN_MEMORY, leave_out, nothing_known, refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import moved_places, typical_entries_of, unused_entries
 from .posterior import deviations, plain_noise
@@ -55,6 +55,7 @@ from .uncertainty.long_frame import long_frame
 from .uncertainty.verdict import Verdict
 from .wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
 
+METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "optspace", "tall_project"
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
 _FEW_FULL = 0.1  # Share of the entries in full columns below which all columns teach more than the full ones do.
@@ -607,19 +608,42 @@ def complete(
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     orientation = as_choice("orientation", orientation, ("auto", "columns", "rows"))
+    method = as_choice("method", method, METHODS)
+    _refuse_idle_settings(method, orientation, bounds, settings)
     observations = as_observations(data, ignore=ignore, only=only)
     if method not in ("auto", "factor model", "full columns"):
         return _by_method(method, observations, rank, random_state, progress)
-    if _wants_factor_model(observations, method, orientation, settings):
-        return _by_factor_model(observations, rank, orientation, bounds, random_state, progress)
+    if wants_factor_model(observations, method, orientation, settings):
+        completion = _by_factor_model(observations, rank, orientation, bounds, random_state, progress)
+        if method == "factor model":
+            completion.choices["method"] = "factor model learned from all columns, as asked"
+        return completion
     return completed_by(None, observations, bounds, random_state, progress, **settings)
 
 
-def _wants_factor_model(o: Observations, method: str, orientation: str, settings: dict) -> bool:
+def _given(settings: dict) -> list[str]:
+    """Settings of the full-columns method that were not left to the data."""
+    return [name for name in ("center", "shrinkage", "refine") if not is_auto(settings[name])]
+
+
+def _refuse_idle_settings(method, orientation, bounds, settings: dict) -> None:
+    """Raise ValueError where a setting would have no effect."""
+    given, by_full = _given(settings), method in ("auto", "full columns")
+    idle = [] if by_full else list(given)
+    idle += ["orientation"] if orientation == "rows" and (given or method not in ("auto", "factor model")) else []
+    idle += ["bounds"] if bounds is not None and not by_full and method != "factor model" else []
+    if idle and method == "auto":
+        raise ValueError(f"{', '.join(given)} cannot be combined with orientation='rows'; leave one of them out")
+    if idle:
+        it = "it" if len(idle) == 1 else "them"
+        raise ValueError(f"method {method!r} does not use {', '.join(idle)}; leave {it} out")
+
+
+def wants_factor_model(o: Observations, method: str, orientation: str, settings: dict) -> bool:
     """Whether the model of all entries fills the table: asked for, or few columns are full, or units differ."""
     if method != "auto":
         return method == "factor model"
-    if not all(is_auto(settings[name]) for name in ("center", "shrinkage", "refine")):
+    if _given(settings):
         return False  # Settings of the other method.
     if orientation == "rows" or o.full_columns.size == 0:
         return o.values.size > 0
@@ -641,17 +665,28 @@ def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, p
     bounds = checked_bounds(bounds)
     seed = 0 if random_state is None else int(as_generator(random_state).integers(2**31))
     if o.values.size == 0:
-        raise ValueError(f"no entry of the {m:,} x {n:,} table is known, so there is nothing to learn from")
+        raise ValueError(nothing_known(o.shape))
     learned = learn_table(
         o.with_relative_weights(), rank=rank, orientation=orientation, seed=seed, progress=as_progress(progress)
     )
     space, coefficients, status = thin_factors(learned, o)
     name_overflows(space.basis, None if space.center is None else np.nan_to_num(space.center), coefficients.T, status)
     choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, space)
+    choices |= _outliers_in_words(o, outliers(learned, o))
     words = _bounds_words(Whole(o), (o.row_names, o.column_names), bounds)
     choices |= {"bounds": words} if words else {}
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     return Completion(o, space, coefficients, status, 0.0, bounds, choices, False, run=run, learned=learned)
+
+
+def _outliers_in_words(o: Observations, at) -> dict:
+    if at.size == 0:
+        return {}
+    first = place_of(o.rows[at[0]], o.columns_of(at[:1])[0], (o.row_names, o.column_names))
+    some = f"{at.size:,} observed entries have" if at.size > 1 else "1 observed entry has"
+    return {
+        "outliers": f"{some} hardly any weight, {'the first ' if at.size > 1 else ''}at {first}: {o.values[at[0]]:.9g}"
+    }
 
 
 def _empty_rows_in_words(o: Observations, space: ColumnSpace) -> dict:
@@ -667,14 +702,11 @@ def _by_method(name: str, o: Observations, rank, random_state, progress) -> Comp
     """A method of `colonnade.methods` that works on known entries."""
     from . import methods
 
-    able = {"als": methods.als, "soft_impute": methods.soft_impute, "svt": methods.svt, "optspace": methods.optspace}
-    able["tall_project"] = methods.tall_project
-    if name not in able:
-        choices = ", ".join(repr(one) for one in ("auto", "factor model", "full columns", *able))
-        raise ValueError(f"method must be one of {choices}; got {name!r}")
-    given = {"rank": rank, "random_state": random_state, "progress": progress}
-    accepted = signature(able[name]).parameters
-    return able[name](o, **{k: v for k, v in given.items() if k in accepted and not (v is None or is_auto(v))})
+    method = getattr(methods, name)
+    seed = 0 if random_state is None else random_state  # None hides the same entries every time.
+    given = {"rank": rank, "max_rank": rank, "random_state": seed, "progress": progress}
+    accepted = signature(method).parameters
+    return method(o, **{k: v for k, v in given.items() if k in accepted and not (v is None or is_auto(v))})
 
 
 @one_blas_thread()
@@ -683,7 +715,7 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     asked = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     m, n = observations.shape
     d = observations.full_columns.size
-    refuse_nothing_full(observations)
+    refuse_nothing_full(observations, IN_MEMORY if solve else leave_out(_given(asked) or ["method"]))
     if is_auto(shrinkage) or shrinkage == 0:  # else it is the noise of an entry of weight 1
         observations = observations.with_relative_weights()
     if not is_auto(rank):

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._arguments import is_auto
-from ._imputer import Imputer, no_complete
+from ._imputer import CompleteSideImputer, no_complete
 from .column_space import ColumnSpace
 from .completion import Completion, complete
 from .observations import Observations, index_dtype
@@ -18,7 +18,7 @@ from .solve import Status
 _FILLED = [status for status in Status if status.is_filled]
 
 
-class CompleteRowsImputer(Imputer):
+class CompleteRowsImputer(CompleteSideImputer):
     """Fill a table some rows of which are complete: they teach what rows look like.
 
     Every other row is fitted to its known entries in the space that the complete rows span; the method of Wan, Yi and
@@ -86,7 +86,7 @@ class CompleteRowsImputer(Imputer):
         predicted[~np.isin(status, _FILLED)] = np.nan
 
 
-class CompleteColumnsImputer(Imputer):
+class CompleteColumnsImputer(CompleteSideImputer):
     """Fill a table some columns of which are complete: they predict the others.
 
     Every other column is fitted, on the rows where it is known, in the space that the complete columns span. The fill

@@ -20,7 +20,7 @@ _STORED_COLUMNS = 2_000  # that are read of a completion on the disk
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Observed entries of partial columns, each predicted from the others of its column.
+    """Observed entries, predicted without them: from the rest of their column, or of the table by the factor model.
 
     Attributes
     ----------
@@ -28,10 +28,11 @@ class HeldOut:
     error : float
         Root mean square of their difference, times the optimism of the completion.
     spread : float
-        Root mean square of the truth about the center, which is the error of predicting no more than that.
+        Root mean square of the truth about the center, which is the error of predicting no more than that. For the
+        factor model, the error over its relative error: that is the mean over rows (or columns) in their own units.
     levels, coverage : arrays of shape (l,)
-        The share of the entries within their intervals of each level. The intervals of half of the columns were
-        calibrated on the other half, so that no entry has a say in its own interval.
+        The share of the entries within their intervals of each level. The intervals of one half (of the columns, or of
+        the entries) were calibrated on the other half, so that no entry counts for its own interval.
     """
 
     truth: np.ndarray
@@ -44,14 +45,15 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """How much the full columns vary in each direction.
+    """How much the columns vary in each direction.
 
     Attributes
     ----------
     deviations : array of shape (r,)
         Standard deviation of a column's coefficient along each direction in use.
     of_full_columns : array of shape (k,) or None
-        The same for all directions of the full columns, about the same center; None where that is a long computation.
+        The same for all directions of the full columns, about the same center; None where that is a long computation,
+        or where all columns were learned from.
     noise_std : float
         Of an entry, which is also that of a coefficient of a column seen in full.
     blurred : float
@@ -62,6 +64,11 @@ class Spectrum:
     of_full_columns: np.ndarray | None
     noise_std: float
     blurred: float
+
+    @property
+    def n_above_noise(self) -> int:
+        """Number of directions that a column with the median number of entries tells by itself."""
+        return int((self.deviations > self.blurred).sum())
 
 
 def hold_out(completion) -> HeldOut | None:
@@ -98,10 +105,8 @@ def _of_factor_model(completion) -> HeldOut | None:
     within = [[(part <= width_factor(other, level)).mean() for level in LEVELS] for part, other in pairs]
     unit = float(errors.max()) or 1.0
     error = unit * float(np.sqrt(np.mean((errors / unit) ** 2)))
-    center = np.zeros(completion.shape[0]) if completion.center is None else np.nan_to_num(completion.center)
-    about = found.truth - (center[found.rows] if completion.center is not None else found.truth.mean())
-    size = float(np.abs(about).max()) or 1.0
-    spread = size * float(np.sqrt(np.mean((about / size) ** 2)))
+    relative = found.by_column if completion.learned.is_turned else found.by_row
+    spread = error / relative if relative > 0 else 0.0
     return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0))
 
 
@@ -153,8 +158,8 @@ def spectrum(completion) -> Spectrum:
     space, seen, m = completion.space, completion.n_observed, completion.shape[0]
     d, partial = int((seen == m).sum()), seen[(seen > 0) & (seen < m)]
     everything = None
-    in_memory = not hasattr(completion, "block")
-    if in_memory and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
+    from_full = not hasattr(completion, "block") and completion.learned is None
+    if from_full and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
         with np.errstate(over="ignore"):
             fitted = fit_column_space(completion.taught, center=space.center is not None)
             everything = np.sqrt(fitted.variances)

@@ -1,4 +1,4 @@
-"""What a table with gaps is like before it is filled: what is full, what is sparse, whether it can be completed."""
+"""What a table with gaps is like before it is filled: whether it can be filled, what from, and what would help."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from html import escape
 
 import numpy as np
 
-from ._arguments import shown
+from ._arguments import named
 from ._threads import one_blas_thread
 from .column_space import fit_column_space
+from .completion import wants_factor_model
 from .learn import learn
-from .nothing_full import rows_in_words, rows_to_drop
+from .nothing_full import nothing_known
 from .observations import Observations, as_observations
 from .wild_entries import Whole, found_at, screened, wild_words
 
 _SHOWN_VALUES = 30  # of the spectrum
+_NAMED = 3  # Rows or columns in a sentence of advice.
+_FEW = 3  # Entries; a row or column with fewer is filled mostly by what is typical.
 _LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
 
 
@@ -59,33 +62,63 @@ def inspect_observations(o: Observations) -> Inspection:
     Returns
     -------
     Inspection
-        shape, n_observed, share, columns and rows (each with full, empty, partial, and the least, median and most
-        entries of the partial ones), complete_side ("columns", "rows", "both" or "neither"), fullest (at most three
-        columns, if none is full), spectrum (None if no column is full), trial (what leaving out observed entries has
-        taught, in words; None if there is nothing to try), can_be_completed, advice (sentences)
+        verdict (whether the table can be filled and what from, a sentence), method ("factor model" or "full columns":
+        what `complete` would use; None if nothing is to be filled), shape, n_observed, share, columns and rows (each
+        with full, empty, partial, and the least, median and most entries of the partial ones), complete_side
+        ("columns", "rows", "both" or "neither"), spectrum (None if no column is full), trial (what leaving out observed
+        entries has taught the full-columns method, in words; None for another method), advice (sentences)
+
+    Raises
+    ------
+    ValueError
+        If no entry is known.
     """
     m, n = o.shape
+    if o.values.size == 0:
+        raise ValueError(nothing_known(o.shape))
     whole = Whole(o)
     screening = screened(whole)
     tame = screening.tame(o)
     columns = _side(o.n_observed, m)
     rows = _side(np.bincount(o.rows, minlength=m), n)
+    method = _method(o, columns)
     facts = {
+        "verdict": _verdict(method, columns),
+        "method": method,
         "shape": [m, n],
         "n_observed": int(o.rows.size),
         "share": o.rows.size / (m * n),
         "columns": columns,
         "rows": rows,
         "complete_side": _complete_side(columns, rows),
-        "fullest": [] if columns["full"] else _fullest(o),
         "spectrum": _spectrum(tame) if columns["full"] else None,
-        "trial": learn(o, tame=tame).choices if columns["full"] and columns["partial"] else None,
-        "can_be_completed": bool(columns["full"]),
+        "trial": learn(o, tame=tame).choices if method == "full columns" and columns["partial"] else None,
     }
     none = found_at(o, np.zeros(0, np.int64))
     wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
     advice = [f"Look at this first: {wild}."] if wild else []
     return Inspection(facts, advice=[*advice, *_advice(o, facts)])
+
+
+def _method(o: Observations, columns: dict) -> str | None:
+    """What `complete` would use without settings; None if nothing is to be filled."""
+    if not (columns["partial"] or columns["empty"]):
+        return None
+    settings = dict.fromkeys(("rank", "center", "shrinkage", "refine"), "auto")
+    return "factor model" if wants_factor_model(o, "auto", "auto", settings) else "full columns"
+
+
+def _verdict(method: str | None, columns: dict) -> str:
+    """Whether the table can be filled, and what from."""
+    full, n_open = columns["full"], columns["partial"] + columns["empty"]
+    if method is None:
+        return "This table is complete: there is nothing to fill."
+    if full == 0:
+        return "This table can be filled: every column has gaps, so colonnade learns from all of them."
+    of = f"{full:,} of {_counted(full + n_open, 'column')} {_are(full)} complete"
+    if method == "full columns":
+        return f"This table can be filled: {of}, and colonnade fills the others from {'it' if full == 1 else 'them'}."
+    return f"This table can be filled: only {of} or the rows differ in unit, so colonnade learns from all columns."
 
 
 def _side(counts: np.ndarray, whole: int) -> dict:
@@ -104,15 +137,6 @@ def _side(counts: np.ndarray, whole: int) -> dict:
 def _complete_side(columns: dict, rows: dict) -> str:
     sides = [side for side, found in (("columns", columns), ("rows", rows)) if found["full"]]
     return {0: "neither", 1: sides[0] if sides else "", 2: "both"}[len(sides)]
-
-
-def _fullest(o: Observations) -> list[dict]:
-    best = np.argsort(-o.n_observed, kind="stable")[:3]
-    names = o.column_names
-    return [
-        {"column": int(j), "name": None if names is None else shown(names[j]), "n_observed": int(o.n_observed[j])}
-        for j in best
-    ]
 
 
 def _spectrum(o: Observations) -> dict:
@@ -137,10 +161,10 @@ def _spectrum(o: Observations) -> dict:
 
 def _advice(o: Observations, facts: dict) -> list[str]:
     columns, rows = facts["columns"], facts["rows"]
-    if not facts["can_be_completed"]:
-        return _advice_without_full_column(o, facts)
-    if not columns["partial"] and not columns["empty"]:
-        return ["Every column is full: there is nothing to fill."]
+    if facts["method"] is None:
+        return []
+    if facts["method"] == "factor model":
+        return _advice_for_all_columns(o)
     advice = [
         *_about_learning(o.shape[0], columns, facts["spectrum"]),
         *_about_entries(o.shape[0], columns, facts["spectrum"]),
@@ -194,47 +218,52 @@ def _about_entries(m: int, columns: dict, spectrum: dict) -> list[str]:
     return [f"Every partial column has more entries ({few:,} or more) than it needs, for {_counted(k, 'direction')}."]
 
 
-def _advice_without_full_column(o: Observations, facts: dict) -> list[str]:
+def _advice_for_all_columns(o: Observations) -> list[str]:
+    """Rows and columns of which too little is known."""
     advice = []
-    if facts["rows"]["full"]:
-        advice.append(
-            f"No column is full, but {_counted(facts['rows']['full'], 'row')} {_are(facts['rows']['full'])}: use"
-            " --transpose, which fills the rows with gaps from the complete ones."
-        )
-    found = rows_to_drop(o)
-    if found is not None:
-        k, rows = found
-        advice.append(
-            f"The {k:,} fullest columns are all known in {o.shape[0] - rows.size:,} of {o.shape[0]:,} rows: without"
-            f" {rows_in_words(o, rows)} they are full."
-        )
-    if not advice:
-        named = ", ".join(
-            f"{one['name'] or 'column ' + str(one['column'])} with {one['n_observed']:,}" for one in facts["fullest"]
-        )
-        advice.append(f"Measure some columns in full; the fullest are {named} of {o.shape[0]:,} entries.")
+    for side, names, counts in (
+        ("row", o.row_names, np.bincount(o.rows, minlength=o.shape[0])),
+        ("column", o.column_names, o.n_observed),
+    ):
+        empty, thin = np.flatnonzero(counts == 0), np.flatnonzero((counts > 0) & (counts < _FEW))
+        if empty.size:
+            advice.append(
+                f"{_named(side, names, empty)} without any entry {'stays' if empty.size == 1 else 'stay'} empty or"
+                f" {'gets' if empty.size == 1 else 'get'} typical values: measure some entries."
+            )
+        if thin.size:
+            advice.append(
+                f"{_named(side, names, thin)} with fewer than {_FEW} entries {_are(thin.size)} filled mostly by typical"
+                " values: measure more entries."
+            )
     return advice
 
 
+def _named(side: str, names, places) -> str:
+    """How many rows or columns, and the first of them by name."""
+    some = ", ".join(str(named(names, i)) for i in places[:_NAMED]) + (", ..." if places.size > _NAMED else "")
+    return f"{_counted(places.size, side)} ({some})"
+
+
 def inspection_in_words(facts: dict) -> list[str]:
-    """The facts as lines to read; the advice is not among them."""
+    """The facts as lines to read, the verdict first; the advice is not among them."""
     (m, n), side = facts["shape"], facts["complete_side"]
     lines = [
+        facts["verdict"],
         f"Seen: {100 * facts['share']:.3g} % of a {m:,} x {n:,} matrix, {facts['n_observed']:,} entries.",
         "Columns: " + _side_in_words(facts["columns"], m),
         "Rows: " + _side_in_words(facts["rows"], n),
         {
-            "columns": "Complete side: columns; the others are filled from them.",
-            "rows": "Complete side: rows.",
-            "both": "Complete side: both, some columns and some rows are full.",
-            "neither": "Complete side: neither, no column and no row is full.",
+            "columns": "Complete side: columns; no row is full.",
+            "rows": "Complete side: rows; no column is full.",
+            "both": "Complete side: both; some columns and some rows are full.",
+            "neither": "Complete side: neither; no column and no row is full.",
         }[side],
     ]
     if facts["spectrum"] is not None:
         lines.append(_spectrum_in_words(facts["spectrum"]))
     if facts["trial"] is not None:
         lines += [f"Trial, {name}: {words}." for name, words in facts["trial"].items()]
-    lines.append("Can be completed: " + _can_in_words(facts))
     return lines
 
 
@@ -256,16 +285,6 @@ def _spectrum_in_words(spectrum: dict) -> str:
         f"Spectrum: the full columns, {about}, have 90 % of their squares in {spectrum['directions_for_90']:,} and 99 %"
         f" in {spectrum['directions_for_99']:,}{known} directions."
     )
-
-
-def _can_in_words(facts: dict) -> str:
-    if not facts["can_be_completed"]:
-        return "not as it is, for no column is full."
-    open_ones = facts["columns"]["partial"] + facts["columns"]["empty"]
-    if not open_ones:
-        return "it is complete."
-    empty = facts["columns"]["empty"]
-    return f"yes, {open_ones:,} columns" + (f", {empty:,} of them without an entry of their own." if empty else ".")
 
 
 def _counted(count: int, word: str) -> str:

@@ -14,6 +14,7 @@ _LARGE = 1e300  # from which on there is no room for a margin
 _WILD = 100.0  # times the range of the middle half of the entries
 _POINTS = 1_500  # of a scatter plot; more are a blot and a large file
 _DIRECTIONS = 300  # of the spectrum that are drawn
+_NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
 
 
 @dataclass(frozen=True)
@@ -69,33 +70,38 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
     """The deviation of each direction, with the noise and what a column with few entries can tell."""
     found = spectrum(completion) if found is None else found
     if found.deviations.size == 0:
-        _say(ax, "no direction: every column is full, or the full columns are zero", palette)
+        _say(ax, "no direction: every column is full, or all entries are at the mean of their row", palette)
         return
     if not completion.has_variances:
         _say(ax, "such numbers have no variances in floating point: rescale the data", palette)
         return
+    drawn = 0
     if found.of_full_columns is not None:
         values = found.of_full_columns[:_DIRECTIONS]
+        drawn = values.size
         label = "of the full columns"
         ax.plot(np.arange(1, values.size + 1), values, "o", ms=5, mfc="none", color=palette.faint, label=label)
-    values = found.deviations[:_DIRECTIONS]
     rank = found.deviations.size
+    values = found.deviations[:_DIRECTIONS]
+    values = values[values > _NEGLIGIBLE * found.deviations.max()]
     ax.plot(np.arange(1, values.size + 1), values, ".", ms=6, color=palette.main, label=f"in use: {rank:,}")
     if np.isfinite(found.noise_std) and found.noise_std > 0:
         ax.axhline(found.noise_std, color=palette.other, lw=1.5, label="noise of an entry")
-        ax.axhline(found.blurred, color=palette.other, lw=1, ls="--", label="told by the usual number of entries")
-    if rank <= _DIRECTIONS:
+        ax.axhline(found.blurred, color=palette.other, lw=1, ls="--", label="noise for the usual number of entries")
+    if rank == values.size:
         ax.axvline(rank + 0.5, color=palette.main, lw=1, ls=":")
     positive = [v for v in (found.of_full_columns, found.deviations) if v is not None and (v > 0).any()]
     if positive:
         ax.set_yscale("log")
     ax.set_xlabel("direction")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlim(0.5, max(drawn, values.size) + 0.9)
     ax.set_ylabel("standard deviation of a column along it")
     ax.legend(frameon=False, fontsize=8, labelcolor=palette.text)
 
 
 def draw_prediction(ax, completion, palette: Palette, found=None) -> None:
-    """Entries left out: the prediction from the rest of the column against the truth."""
+    """Entries left out: the prediction without them against the truth."""
     found = hold_out(completion) if found is None else found
     if found is None:
         _say(ax, "no entry could be left out", palette)

@@ -50,6 +50,10 @@ _ALT = {
 }
 
 
+_COVERAGE = "Rows from top to bottom, columns sorted by how much of them was seen."
+_CALIBRATION = "Points on the line keep their promise; points above are cautious, points below too sure."
+
+
 def write_report(completion, path, *, command: str | None = None, force: bool = False) -> None:
     """Write the report of a completion, whole or not at all.
 
@@ -111,13 +115,19 @@ def _content(completion, command: str | None) -> dict:
 def _headline(summary: dict, found: HeldOut | None) -> dict:
     """What was seen, what was filled, how far to trust it: a sentence each."""
     (m, n), full = summary["shape"], summary["n_full_columns"]
-    seen = (
-        f"{summary['n_observed']:,} of {m * n:,} entries ({_percent(summary['n_observed'] / (m * n))}): {full:,} of"
-        f" {n:,} columns in full, and {summary['n_observed'] - full * m:,} entries of the other {n - full:,}."
-    )
+    seen = f"{summary['n_observed']:,} of {m * n:,} entries ({_percent(summary['n_observed'] / (m * n))}): "
+    if full:
+        seen += f"{full:,} of {n:,} columns in full, and {summary['n_observed'] - full * m:,} entries of the other"
+        seen += f" {n - full:,}."
+    else:
+        seen += "every column has gaps."
     filled = f"{summary['n_filled_entries']:,} entries of {summary['n_filled_columns']:,} columns."
     if summary["n_unfilled_columns"]:
         filled += f" {summary['n_unfilled_columns']:,} columns could not be filled and are left empty."
+    if summary["n_unfilled_rows"]:
+        one = summary["n_unfilled_rows"] == 1
+        filled += f" {summary['n_unfilled_rows']:,} {'row' if one else 'rows'} without any entry"
+        filled += f" {'is' if one else 'are'} left empty."
     return {"seen": seen, "filled": filled, "trust": _trust(summary, found)}
 
 
@@ -131,26 +141,32 @@ def _trust(summary: dict, found: HeldOut | None) -> str:
     words = f"Of {partial:,} columns to fill, {good}{', ' + others if others else ''}."
     if found is None:
         return words + " No entry could be left out to test the predictions."
-    share = found.error / found.spread if found.spread else 0.0
+    share, of = found.error / found.spread if found.spread else 0.0, "their spread"
+    if summary["method"] == "factor model":
+        of = f"the standard deviation of the {'columns' if summary['orientation'] == 'rows' else 'rows'}"
     at_90 = float(found.coverage[np.argmin(np.abs(found.levels - 0.9))])
     return (
         f"{words} Known entries, predicted as if they were not, are off by {_number(found.error)} (root mean square),"
-        f" {_percent(share)} of their spread; {_percent(at_90)} of them lie within their {_percent(0.9)} interval."
+        f" {_percent(share)} of {of}; {_percent(at_90)} of them lie within their {_percent(0.9)} interval."
     )
 
 
 def _picture_words(completion, summary: dict, found: HeldOut | None) -> dict:
     """A sentence or two under each picture."""
+    if completion.learned is not None:
+        return _picture_words_of_factor_model(completion, summary, found)
     noise, optimism = summary["noise_std"], completion.optimism
     below = "the prior helps with those below" if completion.noise_variance else "those below are mostly noise"
     left_out = "Nothing could be left out: too few entries, or a method that fits all columns together."
     if found is not None:
         left_out = f"{found.truth.size:,} known entries, each left out and predicted from the others of its column."
     return {
-        "coverage": "Rows from top to bottom, columns sorted by how much of them was seen.",
-        "spectrum": ("1 direction is in use" if completion.rank == 1 else f"{completion.rank:,} directions are in use")
+        "learned": "What the full columns taught" if completion.by_columns else "What was learned",
+        "coverage": _COVERAGE,
+        "spectrum": f"{_directions(completion.rank)} in use"
         + ("" if noise is None else f", the noise of an entry is {_number(noise)}")
-        + ". Rings are what the full columns show, dots what is used. A column with the usual number of entries tells"
+        + (". Rings are what the full columns show, dots what is used." if summary["n_full_columns"] else ".")
+        + " A column with the usual number of entries tells"
         + f" those above the dashed line by itself; {below}.",
         "prediction": left_out
         + (
@@ -158,9 +174,39 @@ def _picture_words(completion, summary: dict, found: HeldOut | None) -> dict:
             if optimism > 1.005 and found is not None
             else ""
         ),
-        "calibration": "Intervals of half of the columns, calibrated on the other half, and the other way round. Points"
-        " on the line keep their promise; points above are cautious, points below too sure.",
+        "calibration": f"Intervals of half of the columns, calibrated on the other half, and the other way round."
+        f" {_CALIBRATION}",
     }
+
+
+def _picture_words_of_factor_model(completion, summary: dict, found: HeldOut | None) -> dict:
+    """The same where all columns were learned from."""
+    directions = spectrum(completion)
+    above, rank = directions.n_above_noise, completion.rank
+    noise = f"The noise of an entry is {_number(summary['noise_std'])}."
+    told = (
+        f"{above:,} of {rank:,} directions {'is' if above == 1 else 'are'} above the dashed line: a column with the"
+        f" usual number of entries determines {'it' if above == 1 else 'them'} by itself. The others are pulled to"
+        f" zero. {noise}"
+    )
+    if above == 0:
+        told = f"No direction is above the dashed line: the noise hides all of them. {noise}"
+    exact = f"{_directions(rank)} in use. The entries fit to rounding, so there is no noise."
+    left_out = "Nothing could be left out: there are too few entries."
+    if found is not None:
+        left_out = f"{found.truth.size:,} known entries, hidden together and predicted from the rest of the table."
+    return {
+        "learned": "What all columns taught",
+        "coverage": _COVERAGE,
+        "spectrum": exact if completion.learned.is_exact else told,
+        "prediction": left_out,
+        "calibration": "Intervals of half of the hidden entries, calibrated on the other half, and the other way"
+        f" round. {_CALIBRATION}",
+    }
+
+
+def _directions(rank: int) -> str:
+    return "1 direction is" if rank == 1 else f"{rank:,} directions are"
 
 
 def _run(completion, command: str | None) -> dict:

@@ -28,9 +28,11 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     -------
     dict
         verdict (its word and sentence; None if not asked for),
-        shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_filled_entries, rank, noise_std (None
-        if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in words, with what would
-        help), unfilled (at most 10 columns, with their name if they have one, and what would help)
+        method ("factor model", "full columns" or another name), orientation ("columns" or "rows": what is filled),
+        shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_unfilled_rows, n_filled_entries,
+        rank, noise_std (None if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in
+        words, with what would help), unfilled (at most 10 columns, with their name if they have one, and what would
+        help)
     """
     m, n = completion.shape
     seen, status = completion.n_observed, completion.status
@@ -38,15 +40,20 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     table = completion.certificates() if verdicts else None
     words, counts = np.unique(table.verdict if verdicts else (), return_counts=True)
     noise = completion.noise_std
+    n_empty_rows = 0 if completion.center is None else int(np.isnan(completion.center).sum())
+    learned = completion.learned
     verdict = completion.verdict if verdicts else None
     return {
         "verdict": None if verdict is None else {"word": verdict.word, "sentence": verdict.sentence},
+        "method": "factor model" if learned else completion.choices.get("method", "full columns"),
+        "orientation": "rows" if learned and learned.is_turned else "columns",
         "shape": [m, n],
         "n_observed": int(seen.sum()),
         "n_full_columns": int(full.sum()),
         "n_filled_columns": int((filled & ~full).sum()),
         "n_unfilled_columns": int((~filled).sum()),
-        "n_filled_entries": int((m - seen[filled]).sum()),
+        "n_unfilled_rows": n_empty_rows,
+        "n_filled_entries": int((m - n_empty_rows - seen[filled & ~full]).sum()),
         "rank": completion.rank,
         "noise_std": noise if math.isfinite(noise) else None,
         "choices": completion.choices,
@@ -80,9 +87,12 @@ def in_words(summary: dict) -> list[str]:
     verdict = summary["verdict"]
     lines = [] if verdict is None else [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
     lines += [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
+    parts = f"{_counted(summary['n_observed'], 'entry')}; every column has gaps"
+    if full:
+        others = _counted(summary["n_observed"] - full * m, "entry")
+        parts = f"{_counted(full, 'column')} in full and {others} of the other {n - full:,}"
     lines += [
-        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {_counted(full, 'column')} in full and"
-        f" {_counted(summary['n_observed'] - full * m, 'entry')} of the other {n - full:,}.",
+        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {parts}.",
         f"Filled: {entries} of {columns}.",
     ]
     lines += [f"Chosen, {name}: {words}." for name, words in choices.items()]
@@ -94,12 +104,13 @@ def _counted(count: int, noun: str) -> str:
 
 
 def not_filled(summary: dict) -> list[str]:
-    """The columns that could not be filled, and what would help."""
-    count, some = summary["n_unfilled_columns"], summary["unfilled"]
+    """The rows and columns that could not be filled, and what would help."""
+    count, some, n_rows = summary["n_unfilled_columns"], summary["unfilled"], summary["n_unfilled_rows"]
+    rows = [f"Not filled: {_counted(n_rows, 'row')} without any entry; measure some entries."] if n_rows else []
     if not count:
-        return []
+        return rows
     named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
-    return [f"Not filled: {_counted(count, 'column')} ({named}); the first {some[0]['message']}."]
+    return [f"Not filled: {_counted(count, 'column')} ({named}); the first {some[0]['message']}.", *rows]
 
 
 def notebook_html(completion) -> str:

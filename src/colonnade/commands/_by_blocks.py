@@ -41,11 +41,11 @@ _OPTIONS = (
     click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Of the Dask cluster, such as tcp://10.0.0.1:8786 or tls://...; unless told, processes of this machine."
+        help="Of the Dask cluster, such as tcp://10.0.0.1:8786 or tls://...; default: processes of this machine."
         " Name only a scheduler you trust: Dask runs code of whoever can reach it, and tcp:// is neither encrypted nor"
         " authenticated.",
     ),
-    click.option("--memory-limit", type=Size(), metavar="SIZE", help="Such as 6GB; 60 % of the machine's unless told."),
+    click.option("--memory-limit", type=Size(), metavar="SIZE", help="Such as 6GB. Default: 60 % of the machine."),
     click.option("--resume", is_flag=True, help="Continue an interrupted run by blocks; the result is the same bytes."),
     click.option("--dry-run", is_flag=True, help="Only print what memory, disk and time a run by blocks would need."),
 )

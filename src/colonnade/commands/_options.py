@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,22 @@ def read_input(inputs, options: dict):
     return read(inputs, **given, memory_limit=options.pop("memory_limit", None))
 
 
+def given_input() -> str:
+    """The input of this command with its options for reading, as it would be typed again."""
+    context = click.get_current_context()
+    words = [str(path) for path in context.params["inputs"]]
+    for option in context.command.params:
+        value = context.params.get(option.name)
+        if option.name not in _READ_NAMES or value == option.get_default(context) or value in (None, ()):
+            continue
+        if isinstance(value, bool):
+            words.append((option.opts if value else option.secondary_opts)[0])
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option.opts[0], str(one)]
+    return shlex.join(words)
+
+
 def set_aside_fact(observations) -> dict[str, str]:
     """The columns that were set aside, in words, under the key set_aside; empty if there are none."""
     from ..set_aside import choices_of
@@ -81,6 +98,19 @@ def set_aside_fact(observations) -> dict[str, str]:
 def set_aside_line(observations) -> list[str]:
     """The same as a line for people; no line if there are none."""
     return [f"Set aside: {words}." for words in set_aside_fact(observations).values()]
+
+
+class MethodName(click.ParamType):
+    """A method of `complete`; hyphens stand for blanks and underscores."""
+
+    name = "method"
+    known = "auto", "factor-model", "full-columns", "als", "soft-impute", "svt", "optspace", "tall-project"
+
+    def convert(self, value, parameter, context):
+        name = str(value).strip().lower().replace("_", "-").replace(" ", "-")
+        if name not in self.known:
+            self.fail(f"there is no method {value!r}; choose one of {', '.join(self.known)}", parameter, context)
+        return name.replace("-", " " if name in ("factor-model", "full-columns") else "_")
 
 
 class AutoOr(click.ParamType):

@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import input_options, progress, read_input, set_aside_fact, set_aside_line
+from ._options import given_input, input_options, progress, read_input, set_aside_fact, set_aside_line
 
 _KINDS = ".png", ".svg", ".pdf"
+_AS_OPTIONS = {"complete": "--method auto", "algorithm1": "--center no --shrinkage 0 --refine 0"}
+_AS_OPTIONS |= {name: f"--method {name}" for name in ("als", "soft_impute", "svt", "optspace", "tall_project")}
 
 
 @click.command()
@@ -38,8 +40,12 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
 
     Example: colonnade compare table.csv --plot errors.png
 
-    INPUT is what `colonnade complete` takes. Quick methods are complete, algorithm1, row_means and tall_project. Those
-    that iterate over all entries are slow, minutes for millions of them: als, soft_impute, optspace, svt.
+    INPUT is what `colonnade complete` takes. The method complete is what `colonnade complete` does without settings.
+    Quick methods are complete, algorithm1, row_means and tall_project; algorithm1 and tall_project need full columns.
+    Those that iterate over all entries are slow, minutes for millions of them: als, soft_impute, optspace, svt.
+
+    Errors are also given in standard deviations of the rows, so that the units of the rows do not count. The last line
+    is the command that fills the file by the best method.
 
     Of a file without gaps, --full-columns and --entries say how much the methods may read of it, and these choose what
     they read: acquire, nystrom, nystrom_r, cur_plus, adaptive_completion, lifelong_completion, active_columns,
@@ -59,14 +65,23 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
         comparison = compare(data, names, holdout=holdout, progress=report, **numbers)
     if plot is not None and comparison.finished:
         _write_picture(comparison, plot, force)
+    following = _next_command(comparison.method, rank)
     if as_json:
         aside = set_aside_fact(data)
-        say(json.dumps({**comparison.to_dict(), **aside}, allow_nan=False))
+        say(json.dumps({**comparison.to_dict(), **aside, "next": following}, allow_nan=False))
     else:
-        for line in [*set_aside_line(data), *str(comparison).split("\n")]:
+        then = [] if following is None else [f"Next: {following}"]
+        for line in [*set_aside_line(data), *str(comparison).split("\n"), *then]:
             say(line)
     if comparison.interrupted:
         sys.exit(130)
+
+
+def _next_command(method: str | None, rank: int | None) -> str | None:
+    """The command that fills the file by the method that is best; None if `colonnade complete` does not have it."""
+    if method not in _AS_OPTIONS:
+        return None
+    return f"colonnade complete {given_input()} {_AS_OPTIONS[method]}" + ("" if rank is None else f" --rank {rank}")
 
 
 def _check_picture(path: Path, force: bool) -> None:

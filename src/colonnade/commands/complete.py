@@ -14,11 +14,12 @@ import click
 
 from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run, stages
 from ._lines import say
-from ._options import AutoOr, input_options, progress, read_input
+from ._options import AutoOr, MethodName, input_options, progress, read_input
 from ._scores import lines_of
 from .report import check_report
 
 _SHOWN_SCORES = 10
+_FEWEST_SCORED = 3  # Full columns that colonnade.leaderboard.scores needs.
 _SCORES_MODEL = (
     "Scores: from a model of their own, that of colonnade.leaderboard.scores, which is made for means of columns."
     " They are not the means of the filled table, and --rank, --center, --shrinkage, --refine and --bounds do not"
@@ -47,17 +48,61 @@ _SCORES_MODEL = (
     help="Write every column's mean and its rank among the full ones, with intervals, to this csv or Parquet file."
     " They come from a model of their own, made for means; the settings and the filled table are not theirs.",
 )
-@click.option("--rank", type=AutoOr(click.IntRange(1)), default="auto", help="The most directions.")
 @click.option(
-    "--center", type=click.Choice(["auto", "yes", "no"]), default="auto", help="Take off the row means of full columns."
+    "--method",
+    type=MethodName(),
+    default="auto",
+    metavar="NAME",
+    help="How the gaps are filled: factor-model learns from all columns; full-columns learns from complete ones only;"
+    " als, soft-impute, svt, optspace and tall-project are published methods, without intervals."
+    " Default: auto, which takes full-columns where enough columns are complete and factor-model elsewhere.",
 )
 @click.option(
-    "--shrinkage", type=AutoOr(click.FloatRange(0)), default="auto", help="Variance of the noise; 0 for none."
+    "--orientation",
+    type=click.Choice(["auto", "columns", "rows"]),
+    default="auto",
+    help="For the factor model: columns gives every row its own unit and level, rows gives them to every column."
+    " Default: auto, which takes what predicts hidden entries better.",
 )
-@click.option("--refine", type=AutoOr(click.IntRange(0)), default="auto", help="Rounds of refinement.")
-@click.option("--bounds", type=float, nargs=2, default=None, metavar="LOW HIGH", help="Keep predictions within them.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=None, help="For which of many columns are asked about settings."
+    "--rank",
+    type=AutoOr(click.IntRange(1)),
+    default="auto",
+    help="The largest number of directions. Default: auto, chosen by hidden entries.",
+)
+@click.option(
+    "--center",
+    type=click.Choice(["auto", "yes", "no"]),
+    default="auto",
+    help="Subtract the row means of the full columns first; needs full columns."
+    " Default: auto, chosen by hidden entries.",
+)
+@click.option(
+    "--shrinkage",
+    type=AutoOr(click.FloatRange(0)),
+    default="auto",
+    help="Variance of the noise, 0 for plain least squares; needs full columns. Default: auto, learned from the data.",
+)
+@click.option(
+    "--refine",
+    type=AutoOr(click.IntRange(0)),
+    default="auto",
+    help="Rounds in which partial columns improve what full columns have taught; needs full columns. Default: auto,"
+    " as many as predict hidden entries better.",
+)
+@click.option(
+    "--bounds",
+    type=float,
+    nargs=2,
+    default=None,
+    metavar="LOW HIGH",
+    help="Keep predictions between these two numbers. Default: no bounds.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=None,
+    help="Number that decides which entries are hidden to choose settings. Default: the same entries every time.",
 )
 @click.option(
     "--level",
@@ -72,7 +117,7 @@ _SCORES_MODEL = (
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write an HTML page to this file: what was filled, and how far to trust it.",
 )
-@click.option("--strict", is_flag=True, help="End with code 4 if a column could not be filled.")
+@click.option("--strict", is_flag=True, help="End with code 4 if a row or column could not be filled.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--force", is_flag=True, help="Replace outputs that exist.")
 def command(inputs, outputs, entries, scores, level, report, strict, as_json, force, **options) -> None:
@@ -80,19 +125,24 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
 
     Example: colonnade complete table.csv -o filled.csv
 
-    INPUT is an npy, npz, csv, tsv or Parquet file or a Zarr folder, in which what is empty, null or NaN is not known
-    and some columns are known in full. Several files, or a folder of them, are read as triples. Without --output a
-    table is written to NAME-filled with the ending of the input, triples to the folder NAME-completed.
+    INPUT is an npy, npz, csv, tsv or Parquet file or a Zarr folder. Empty cells, null and NaN are gaps, and they may be
+    anywhere. Several files, or a folder of them, are read as triples. Without --output a table is written to
+    NAME-filled with the ending of the input, triples to the folder NAME-completed.
 
     Triples that need more than --memory-limit are completed by blocks of columns with the help of the disk, into a
-    folder. Such a run can be continued with --resume after it was interrupted. With --engine dask workers solve the
-    columns: of the cluster of --scheduler or, unless told, processes of this machine that listen on loopback only.
+    folder; some columns must then be complete. Such a run can be continued with --resume after it was interrupted.
+    With --engine dask workers solve the columns: of the cluster of --scheduler or, by default, processes of this
+    machine that listen on loopback only.
     """
     from ..summary import in_words, not_filled, summarise
 
     started = time.perf_counter()
     options["center"] = {"auto": "auto", "yes": True, "no": False}[options["center"]]
     engine = chosen_engine(inputs, options)
+    _refuse_method_of_memory(engine, options)
+    if entries is not None and options["method"] not in ("auto", "factor model", "full columns"):
+        method = options["method"].replace("_", "-")
+        raise click.UsageError(f"--entries writes intervals, and {method} has none; leave --method or --entries out")
     if options.pop("dry_run"):
         dry_run(inputs, options, engine)
         return
@@ -102,7 +152,8 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
     if scores is not None:
         _check_scores(scores, engine, force)
     if engine == "memory":
-        outputs, completion, source = _in_memory(inputs, outputs, entries, level, force, options)
+        needs_full = 0 if scores is None else _FEWEST_SCORED
+        outputs, completion, source = _in_memory(inputs, outputs, entries, level, force, options, needs_full)
         summary = summarise(completion)
     else:
         outputs, completion, source = complete_by_blocks(inputs, outputs, entries, level, force, options)
@@ -121,10 +172,22 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
         first = 0 if summary["verdict"] is None else 1  # The verdict leads.
         for line in [*words[:first], source, *words[first:], *scored, *written]:
             say(line)
-    if strict and summary["n_unfilled_columns"]:
+    if strict and (summary["n_unfilled_columns"] or summary["n_unfilled_rows"]):
         failure = click.ClickException(not_filled(summary)[0])
         failure.exit_code = 4
         raise failure
+
+
+def _refuse_method_of_memory(engine: str, options: dict) -> None:
+    """--method and --orientation are for tables in memory; blocks and clusters always learn from full columns."""
+    given = [name for name in ("method", "orientation") if options[name] != "auto"]
+    in_memory = engine == "memory" and options.get("engine") != "dask"
+    if given and not in_memory:
+        names = " and ".join(f"--{name}" for name in given)
+        raise click.UsageError(
+            f"{names} cannot be used by blocks or on a cluster, where full columns are learned from;"
+            f" leave {'it' if len(given) == 1 else 'them'} out, or say --engine memory if the table fits"
+        )
 
 
 def _numbers_only(summary: dict, outputs) -> list[str]:
@@ -138,14 +201,23 @@ def _numbers_only(summary: dict, outputs) -> list[str]:
     return [f"Numbers only: {', '.join(lacking)}; the columns that were set aside are in csv and Parquet files."]
 
 
-def _in_memory(inputs, outputs, entries, level: float, force: bool, options: dict) -> tuple:
-    """Everything at once; the outputs, the completion, and what was read in words."""
+def _in_memory(inputs, outputs, entries, level: float, force: bool, options: dict, needs_full: int) -> tuple:
+    """Everything at once; the outputs, the completion, and what was read in words.
+
+    `needs_full` is the number of full columns that --scores needs.
+    """
     from ..files import read_asked
 
     check_outputs(outputs, entries, force)
     with progress("reading"):
         observations = read_input(inputs, options)
         asked = None if entries is None else read_asked(observations, entries)
+    n_full = observations.full_columns.size
+    if n_full < needs_full:
+        raise ValueError(
+            f"--scores ranks columns among the complete ones and needs {needs_full} of them; {n_full} of"
+            f" {observations.shape[1]:,} are complete. Leave --scores out."
+        )
     if not outputs:
         outputs = [_default_output(inputs[0], entries, observations.origin)]
         check_outputs(outputs, entries, force)
@@ -162,6 +234,7 @@ def _completed(observations, options: dict):
     if options.pop("engine", None) == "dask":
         from .. import dask
 
+        del options["method"], options["orientation"]
         with stages() as report:
             completion = dask.complete(observations, scheduler, random_state=seed, progress=report, **options)
     else:

@@ -8,7 +8,7 @@ import sys
 import click
 
 from ._lines import say
-from ._options import input_options, progress, read_input, set_aside_fact, set_aside_line
+from ._options import given_input, input_options, progress, read_input, set_aside_fact, set_aside_line
 
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 
@@ -17,7 +17,7 @@ _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 @input_options
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 def command(inputs, as_json, **options) -> None:
-    """Say what is known of a file, whether it can be completed, and what would help.
+    """Say whether a file can be filled, what from, and what would help.
 
     Example: colonnade inspect table.csv
 
@@ -34,13 +34,14 @@ def command(inputs, as_json, **options) -> None:
         say(json.dumps({"inputs": [str(path) for path in inputs], **facts}, allow_nan=False))
         return
     blocks = _can_show(_BARS)
-    found = [*inspection_in_words(facts), *_spectrum_bars(facts, blocks)]
-    for line in [*set_aside_line(observations), *_picture(observations, blocks), *found]:
+    verdict, *found = inspection_in_words(facts)
+    found += _spectrum_bars(facts, blocks)
+    for line in [verdict, *set_aside_line(observations), *_picture(observations, blocks), *found]:
         say(line)
     for sentence in facts["advice"]:
         say(f"Advice: {sentence}")
-    if facts["can_be_completed"] and (facts["columns"]["partial"] or facts["columns"]["empty"]):
-        say("Next: colonnade complete, with the same input and options")
+    if facts["method"] is not None:
+        say(f"Next: colonnade complete {given_input()}")
 
 
 def _picture(observations, blocks: bool) -> list[str]:

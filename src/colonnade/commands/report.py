@@ -13,7 +13,9 @@ from ._options import progress
 
 @click.command()
 @click.argument("result", type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="RESULT.html unless told.")
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="The page to write. Default: RESULT.html."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary of the result as JSON.")
 @click.option("--force", is_flag=True, help="Replace the report if it exists.")
 def command(result: Path, output: Path | None, as_json: bool, force: bool) -> None:

@@ -17,7 +17,7 @@ from ._advice import advise
 from ._choosing import CHOOSING, WHOLE
 from ._hiding import Hidden, hide, sample
 from ._judging import judged
-from ._methods import ON_DATA, Task
+from ._methods import NEED_FULL_COLUMNS, ON_DATA, Task
 from ._results import Comparison, Result
 
 __all__ = ["METHODS", "Comparison", "Result", "compare"]
@@ -49,10 +49,10 @@ def compare(
     ----------
     data : Observations, array of shape (m, n), masked array, data frame, scipy sparse matrix or Source
     methods : list of names or functions, or a dict of them by the name to show; optional
-        "complete"; "algorithm1", plain least squares; "row_means", with an offset for each column; "acquire"; the names
-        in `colonnade.methods`, and "nystrom_r", which is Nystrom cut to the rank. A function takes Observations and
-        returns a Completion or an array of shape (m, n). Unless told, all that the data allow and that do not read
-        the whole matrix.
+        "complete", what `complete` does without settings; "algorithm1", plain least squares on full columns;
+        "row_means", with an offset for each column; "acquire"; the names in `colonnade.methods`, and "nystrom_r", which
+        is Nystrom cut to the rank. A function takes Observations and returns a Completion or an array of shape (m, n).
+        Default: all that the data allow and that do not read the whole matrix.
     holdout : float in (0, 1)
         The share that is hidden; of a source, this share of the budget is read beyond it, to judge by.
     rank : int, optional
@@ -86,13 +86,21 @@ def compare(
     seed = int(rng.integers(2**31))
     if isinstance(data, Source) or n_full_columns is not None or n_entries is not None:
         task = _task_of_source(_source_of(data), n_full_columns, n_entries, seed)
-        hidden = sample(task.source, max(1, int(holdout * task.budget)), rng)
+        hidden = sample(task.source, task.observations, max(1, int(holdout * task.budget)), rng)
     else:
         known, hidden = hide(as_observations(data), holdout, rng)
         task = Task(known, None, seed)
     if rank is not None:
         task = replace(task, rank=as_count("rank", rank, 1, min(task.observations.shape)))
-    return _run(task, hidden, chosen or (ON_DATA if task.source is None else ON_DATA | CHOOSING), progress)
+    return _run(task, hidden, chosen or _usual(task), progress)
+
+
+def _usual(task: Task) -> dict:
+    """All methods that the data allow and that do not read the whole matrix."""
+    if task.source is not None:
+        return ON_DATA | CHOOSING
+    able = task.observations.full_columns.size > 0
+    return {name: run for name, run in ON_DATA.items() if able or name not in NEED_FULL_COLUMNS}
 
 
 def _source_of(data) -> Source:
@@ -163,10 +171,9 @@ def _run(task: Task, hidden: Hidden, chosen: dict, progress) -> Comparison:
     except KeyboardInterrupt:
         interrupted = True
         results += [Result(name, remark="interrupted") for name in list(chosen)[len(results) :]]
-    results.sort(key=lambda result: np.inf if result.error is None else result.error)
-    done = [result for result in results if result.error is not None]
-    advice = advise(done, losses, hidden.spread)
-    return Comparison(results, task.observations.shape, hidden.values.size, hidden.spread, advice, interrupted)
+    results.sort(key=lambda result: np.inf if result.error is None else result.relative_error)
+    advice = advise([result for result in results if result.error is not None], losses, hidden.relative_spread)
+    return Comparison(results, task.observations.shape, hidden.values.size, hidden.spread, *advice, interrupted)
 
 
 def _load_kernel(dtype) -> None:

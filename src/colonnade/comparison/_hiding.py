@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..nothing_full import nothing_known
 from ..observations import Observations
 from ..sources import Source
 
@@ -13,11 +14,19 @@ _KEPT = 2  # entries that a column keeps at least
 
 
 class Hidden(NamedTuple):
-    """Entries at ``(rows[k], columns[k])``, int64, and their values, float64; all of shape (k,)."""
+    """Entries at ``(rows[k], columns[k])``, int64, their values, and mean and spread of their rows; of shape (k,)."""
 
     rows: np.ndarray
     columns: np.ndarray
     values: np.ndarray
+    levels: np.ndarray
+    units: np.ndarray
+
+    @property
+    def relative_spread(self) -> float:
+        """Root mean square of the values about the means of their rows, in units of the rows' spreads."""
+        with np.errstate(over="ignore"):
+            return rms(np.minimum(np.abs(self.values - self.levels) / self.units, 1e100))
 
     @property
     def spread(self) -> float:
@@ -30,6 +39,19 @@ def rms(x) -> float:
     """Root mean square of numbers of which no square may overflow."""
     unit = float(np.abs(x).max()) or 1.0
     return unit * float(np.sqrt(np.mean((x / unit) ** 2, dtype=np.float64)))
+
+
+def levels_and_spreads(o: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the entries of every row, shape (m,) each.
+
+    Rows without a spread, or with one entry, take the median of the others; where no row has one, the largest entry.
+    """
+    m, size = o.shape[0], float(np.abs(o.values).max(initial=0)) or 1.0
+    x, counts = o.values.astype(np.float64) / size, np.bincount(o.rows, minlength=m)
+    means = np.bincount(o.rows, x, m) / np.maximum(counts, 1)
+    spreads = np.sqrt(np.bincount(o.rows, (x - means[o.rows]) ** 2, m) / np.maximum(counts, 1))
+    own = spreads > np.finfo(o.values.dtype).eps * np.abs(means)
+    return size * means, size * np.where(own, spreads, np.median(spreads[own]) if own.any() else 1.0)
 
 
 def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
@@ -49,12 +71,16 @@ def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
     hidden[order[np.arange(column.size) - o.indptr[column] < quota[column]]] = True
     if not hidden.any():
         raise ValueError(_nothing_to_hide(o, share))
-    asked = Hidden(o.rows[hidden].astype(np.int64), column[hidden], o.values[hidden].astype(np.float64))
+    rows = o.rows[hidden].astype(np.int64)
+    of_rows = (side[rows] for side in levels_and_spreads(o))
+    asked = Hidden(rows, column[hidden], o.values[hidden].astype(np.float64), *of_rows)
     return o.only(~hidden), asked
 
 
 def _nothing_to_hide(o: Observations, share: float) -> str:
     partial = o.partial_columns
+    if o.values.size == 0:
+        return nothing_known(o.shape)
     if partial.size == 0:
         return (
             "every column is known in full, so that there is nothing to predict; give n_full_columns and n_entries"
@@ -77,9 +103,13 @@ def have_same_rows(o: Observations) -> bool:
     return bool((rows == rows[0]).all())
 
 
-def sample(source: Source, count: int, rng) -> Hidden:
-    """About `count` entries at random, of the whole matrix and without repeats; all if that is half of them."""
+def sample(source: Source, drawn: Observations, count: int, rng) -> Hidden:
+    """About `count` entries at random, of the whole matrix and without repeats; all if that is half of them.
+
+    The spreads of the rows are those of the entries that were drawn.
+    """
     m, n = source.shape
     places = np.unique(rng.integers(0, m * n, count)) if count < m * n // 2 else np.arange(m * n)
     rows, columns = places % m, places // m
-    return Hidden(rows, columns, source.entries(rows, columns).astype(np.float64))
+    of_rows = (side[rows] for side in levels_and_spreads(drawn))
+    return Hidden(rows, columns, source.entries(rows, columns).astype(np.float64), *of_rows)

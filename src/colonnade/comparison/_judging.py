@@ -42,7 +42,9 @@ def judged(name: str, run, task: Task, hidden: Hidden) -> tuple[Result, np.ndarr
     with np.errstate(over="ignore"):
         off = np.clip(predicted - hidden.values, -_LARGEST, _LARGEST)
     coverage, remark = _coverage(answer, hidden)
-    return Result(name, rms(off), coverage, seconds, entries, "; ".join([*remarks, *remark])), _losses(off, hidden)
+    relative = _in_units(off, hidden)
+    result = Result(name, rms(off), coverage, seconds, entries, "; ".join([*remarks, *remark]), rms(relative))
+    return result, _losses(relative, hidden)
 
 
 def _predictions(answer, task: Task, hidden: Hidden) -> np.ndarray:
@@ -73,7 +75,7 @@ def _coverage(answer, hidden: Hidden) -> tuple[float | None, list[str]]:
 
 def _intervals(answer: Completion, rows, columns):
     """The ends of 90 % intervals, NaN where there are none."""
-    if answer.by_columns:
+    if answer.by_columns or answer.learned is not None:
         return answer.interval(rows, columns, 0.9)
     if answer.choices.get("method") != "Tall-Project":
         return np.full((2, rows.size), np.nan)
@@ -82,9 +84,13 @@ def _intervals(answer: Completion, rows, columns):
     return fitted - half, fitted + half
 
 
-def _losses(off, hidden: Hidden) -> np.ndarray:
-    """Mean square error of every column that has hidden entries, in units of the spread."""
+def _in_units(off, hidden: Hidden) -> np.ndarray:
+    """Sizes of errors in units of the spread of their rows."""
     with np.errstate(over="ignore"):
-        squares = np.minimum(np.abs(off) / (hidden.spread or 1.0), 1e100) ** 2
-    sums, counts = np.bincount(hidden.columns, squares), np.bincount(hidden.columns)
+        return np.minimum(np.abs(off) / hidden.units, 1e100)
+
+
+def _losses(relative, hidden: Hidden) -> np.ndarray:
+    """Mean square error of every column that has hidden entries, in units of the spread of the rows."""
+    sums, counts = np.bincount(hidden.columns, relative**2), np.bincount(hidden.columns)
     return sums[counts > 0] / counts[counts > 0]

@@ -78,7 +78,8 @@ def _rank_within(task: Task, most: int):
 
 
 def _complete(task: Task) -> Completion:
-    rank = _rank_within(task, task.observations.full_columns.size)
+    o = task.observations
+    rank = _rank_within(task, o.full_columns.size or min(o.shape))  # Without full columns all of them are learned from.
     return complete(task.observations, rank=rank, random_state=task.seed, progress=task.progress)
 
 
@@ -118,6 +119,7 @@ def _svt(task: Task) -> Completion:
     return methods.svt(task.observations, noise_std=task.noise_std, **settings)
 
 
+NEED_FULL_COLUMNS = "algorithm1", "tall_project"
 ON_DATA = {
     "complete": _complete,
     "algorithm1": _least_squares,

@@ -17,7 +17,7 @@ def draw(comparison, ax=None):
         from matplotlib.figure import Figure
 
         ax = Figure(figsize=(8, 1.3 + 0.36 * len(done)), layout="constrained").subplots()
-    errors = [result.error for result in done]
+    errors = [result.relative_error for result in done]
     logarithmic = max(errors) > _WIDE * min(errors)
     least = min((error for error in errors if error > 0), default=1.0) / 3 if logarithmic else 0.0
     shown = [max(error, least) for error in errors]
@@ -31,24 +31,24 @@ def draw(comparison, ax=None):
         ax.set_xlim(0, 1.6 * max(errors) or 1.0)
     for k, result in enumerate(done):
         ax.annotate(_beside(result), (shown[k], k), (7, 0), textcoords="offset points", va="center", fontsize=8)
-    _mark_spread(ax, comparison.spread)
+    _mark_spread(ax)
     ax.set_yticks(
         range(len(done)), [label(result.method).replace("$", r"\$") for result in done]
     )  # $ means mathematics
     ax.set_ylim(len(done) - 0.4, -0.6)
     scale = ", logarithmic" if logarithmic else ""
-    ax.set_xlabel(f"root mean square error at {comparison.n_hidden:,} hidden entries{scale}")
+    ax.set_xlabel(f"error at {comparison.n_hidden:,} hidden entries, in standard deviations of the rows{scale}")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def _mark_spread(ax, spread: float) -> None:
+def _mark_spread(ax) -> None:
     low, high = ax.get_xlim()
-    if low < spread < high:
-        ax.axvline(spread, color="black", linewidth=1, linestyle=":", zorder=0)
-        ax.annotate("spread of the entries", (spread, 1), xycoords=("data", "axes fraction"), ha="center", fontsize=7)
+    if low < 1 < high:
+        ax.axvline(1, color="black", linewidth=1, linestyle=":", zorder=0)
+        ax.annotate("row means", (1, 1), xycoords=("data", "axes fraction"), ha="center", fontsize=7)
 
 
 def _beside(result) -> str:
     covered = "" if result.coverage is None else f", {result.coverage:.0%} in 90 % intervals"
-    return f"{result.error:.3g}{covered}, {result.seconds:.2g} s"
+    return f"{result.relative_error:.3g}{covered}, {result.seconds:.2g} s"

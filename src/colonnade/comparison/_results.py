@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from .._arguments import shown
 
 _WIDTH = 20  # characters of a bar that is as long as the spread
+_HUGE = 1e6  # Relative errors from here on are not shown.
 _LONGEST = 300  # characters of a remark
 
 
@@ -18,7 +19,7 @@ class Result:
     ----------
     method : str
     error : float or None
-        Root mean square error at the hidden entries; None if the method failed or was not run.
+        Root mean square error at the hidden entries, in units of the data; None if the method failed or was not run.
     coverage : float or None
         Share of the hidden entries that lie in their 90 % interval; None if the method has no intervals.
     seconds : float or None
@@ -26,6 +27,9 @@ class Result:
         How many entries the method knew or read.
     remark : str
         Why there is no error, or what else to know of it; a line.
+    relative_error : float or None
+        Root mean square error at the hidden entries, each in units of the standard deviation of its row. 1 is about the
+        error of predicting the row means. The methods are ordered by it.
     """
 
     method: str
@@ -34,11 +38,12 @@ class Result:
     seconds: float | None = None
     entries: int | None = None
     remark: str = ""
+    relative_error: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Methods side by side, the one with the least error first; printing it gives the table.
+    """Methods side by side, the one with the least relative error first; printing it gives the table.
 
     Attributes
     ----------
@@ -47,9 +52,11 @@ class Comparison:
     n_hidden : int
         How many entries were predicted.
     spread : float
-        Root mean square of these entries about their mean, to measure errors by.
+        Root mean square of these entries about their mean.
     advice : str
         Which method to use, in a sentence.
+    method : str or None
+        The method that the advice names; None if there is none.
     interrupted : bool
         Whether it was stopped before all methods had run.
     """
@@ -59,6 +66,7 @@ class Comparison:
     n_hidden: int
     spread: float
     advice: str
+    method: str | None = None
     interrupted: bool = False
 
     @property
@@ -77,8 +85,8 @@ class Comparison:
         return draw(self, ax)
 
     def __str__(self) -> str:
-        (m, n), head = self.shape, ["method", "error", "of spread", "in 90 % interval", "seconds", "entries", ""]
-        rows = [head, *(_cells(result, self.spread) for result in self.finished)]
+        (m, n), head = self.shape, ["method", "error", "of row spread", "in 90 % interval", "seconds", "entries", ""]
+        rows = [head, *(_cells(result) for result in self.finished)]
         widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
         lines = [f"Errors at {self.n_hidden:,} hidden entries of a {m:,} x {n:,} matrix:"]
         lines += [_line(row, widths) for row in rows] if self.finished else []
@@ -101,16 +109,16 @@ def one_line(error) -> str:
     return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 3] + "..."
 
 
-def _cells(result: Result, spread: float) -> list[str]:
-    share = f"{result.error / spread:.1%}" if spread else "-"
+def _cells(result: Result) -> list[str]:
+    share = f"{result.relative_error:.1%}" if result.relative_error < _HUGE else "-"
     coverage = "-" if result.coverage is None else f"{result.coverage:.1%}"
     numbers = f"{result.error:.4g}", share, coverage, f"{result.seconds:.2f}", f"{result.entries:,}"
-    return [label(result.method), *numbers, _bar(result.error, spread)]
+    return [label(result.method), *numbers, _bar(result.relative_error)]
 
 
-def _bar(error: float, spread: float) -> str:
-    """The error as a bar, cut off where it is larger than the spread."""
-    length = min(error / spread if spread else 0.0, 2.0) * _WIDTH
+def _bar(relative: float) -> str:
+    """The error as a bar, cut off where it is larger than the spread of the rows."""
+    length = min(relative, 2.0) * _WIDTH
     return "#" * round(length) if length <= _WIDTH else "#" * _WIDTH + ">"
 
 

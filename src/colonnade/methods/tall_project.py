@@ -11,7 +11,7 @@ from .._arguments import as_choice, as_count, as_generator, as_progress, is_auto
 from .._threads import one_blas_thread
 from ..column_space import ColumnSpace, fit_column_space
 from ..completion import Completion
-from ..nothing_full import refuse_nothing_full
+from ..nothing_full import WITH_COMPLETE, refuse_nothing_full
 from ..observations import Observations
 from ..solve import solve_columns
 from ._answers import without_overflows
@@ -58,7 +58,7 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
     """
     o = observed(data)
     (m, _), d = o.shape, o.full_columns.size
-    refuse_nothing_full(o)
+    refuse_nothing_full(o, WITH_COMPLETE)
     if not is_auto(rank):
         rank = as_count("rank", rank, 1, min(m - 1, d), f", the smaller of {m:,} rows less one and {d:,} full columns")
     reestimate = as_choice("reestimate", reestimate, (True, False))

@@ -18,6 +18,7 @@ _STEPS = 1e3  # or so many steps of the data's own type.
 _SPARE = 1.1  # Entries per free number that are needed before a fit to rounding means anything.
 _MOST_SWEEPS = 500
 _HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.
+_NOISE = 1e-12  # Variance for columns solved later: the prior still counts where their entries leave something open.
 _WEIGHT = 1e16  # Of the entries beside the prior, which then has no part.
 
 
@@ -54,7 +55,8 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
     for k in range(_MOST_SWEEPS):
         Z = _solved_columns(table, U)
         U = _solved_rows(table, Z, U)
-        residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column])) / rounding[e.others]
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column])) / rounding[e.others]
         residual = residual[seen[e.others]]
         worst = float(residual.max(initial=0.0))
         first = worst if first is None else first
@@ -66,9 +68,29 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
         return None
     q, tiny = r + 1, np.full(table.shape[0], 0.0)
     empty = np.zeros((table.shape[0], q * (q + 1) // 2)), np.zeros((table.shape[1], r * (r + 1) // 2))
-    return replace(
-        model, U=U, Z=Z, row_covariance=empty[0], column_covariance=empty[1], noise=tiny + 1e-16, own_noise=tiny
+    U, Z = _standardised(U, Z, e.counts > r)
+    fitted = replace(
+        model, U=U, Z=Z, row_covariance=empty[0], column_covariance=empty[1], noise=tiny + _NOISE, own_noise=tiny
     )
+    few = e.counts < r  # The prior decides what their entries do not; beside _WEIGHT it is lost in rounding.
+    Z[few] = fitted.solve(table)[0][few]
+    return fitted
+
+
+def _standardised(U, Z, determined) -> tuple[np.ndarray, np.ndarray]:
+    """The same products, with columns of mean 0 and covariance I: least squares alone leaves both open."""
+    U, Z, r = U.copy(), Z.copy(), U.shape[1] - 1
+    if determined.sum() <= r:
+        return U, Z
+    mean = Z[determined, :r].mean(axis=0)
+    _, s, turn = np.linalg.svd(Z[determined, :r] - mean, full_matrices=False)
+    if s[-1] <= _ROUNDING * s[0]:
+        return U, Z
+    s /= np.sqrt(determined.sum())
+    U[:, r] += U[:, :r] @ mean
+    U[:, :r] = (U[:, :r] @ turn.T) * s
+    Z[:, :r] = ((Z[:, :r] - mean) @ turn.T) / s
+    return U, Z
 
 
 def _solved_columns(table: ScaledTable, U) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from .._arguments import named
 from ..observations import Observations
 from ..solve import Status
-from .factor_model import FactorModel, _moments, loadings_prior
+from .factor_model import _WEIGHING_STEPS, FactorModel, _moments, _student_weights, _weights_of, loadings_prior
 from .selection import Learned, solve_new_columns
 from .table import ScaledTable, rescaled_table, scaled_table
 
@@ -67,7 +67,7 @@ def _with_rows(f: FactorModel, whole: Observations, new: Observations, is_exact:
         unit = np.where(unit > 0, f.unit.max(), 0.0)
     table = rescaled_table(new.transposed(), shift, unit)
     noise = np.full(shift.size, float(np.median(f.noise)))
-    U, covariance, squares = _updated_rows(f, table, noise, whole.n_observed[:n_old] > 0)
+    U, covariance, squares = _updated_rows(f, table, noise, (whole.n_observed[:n_old] > 0) & (f.unit > 0))
     usual = float(np.median(f.own_noise))
     own = (_NOISE_ENTRIES * usual + squares) / (_NOISE_ENTRIES + table.by_row.counts)
     if is_exact:
@@ -91,10 +91,14 @@ def _updated_rows(f: FactorModel, table: ScaledTable, noise, seen) -> tuple[np.n
     prior, mean, _ = loadings_prior(f.U[seen], _moments(f.U, f.row_covariance)[seen], f.settings.tail)
     U, covariance = np.zeros((k, q)), np.zeros((k, q * (q + 1) // 2))
     logs, squares = np.zeros(k), np.zeros(k)
-    sweep_kernels.update_rows(
-        *(0, k, e.begins, e.others, e.values, e.weights, f.Z, _moments(f.Z, f.column_covariance), 1 / noise),
-        *(prior, prior @ mean, U, covariance, logs, squares),
-    )
+    given = f.Z, _moments(f.Z, f.column_covariance), 1 / noise, prior, prior @ mean, U, covariance, logs, squares
+    sweep_kernels.update_rows(0, k, e.begins, e.others, e.values, e.weights, *given)
+    if np.isfinite(f.settings.degrees):
+        weights = _weights_of(table)
+        for _ in range(_WEIGHING_STEPS):
+            tau, _ = _student_weights(table, weights, replace(f, U=U, row_covariance=covariance, noise=noise))
+            e = table.with_weights(weights * tau).by_row
+            sweep_kernels.update_rows(0, k, e.begins, e.others, e.values, e.weights, *given)
     return U, covariance, squares
 
 

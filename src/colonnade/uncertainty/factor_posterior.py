@@ -58,11 +58,12 @@ def mean_deviations(learned: Learned, o: Observations) -> np.ndarray:
     variance = np.zeros(n)
     if learned.is_exact:
         return variance
-    for j in range(n):
-        missing = np.ones(m, bool)
-        missing[o.rows[o.indptr[j] : o.indptr[j + 1]]] = False
-        variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j)
-    return np.sqrt(np.maximum(variance, 0.0)) / m
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in range(n):
+            missing = np.ones(m, bool)
+            missing[o.rows[o.indptr[j] : o.indptr[j + 1]]] = False
+            variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j)
+        return np.sqrt(np.maximum(variance, 0.0)) / m
 
 
 def _variance_of_sum(learned: Learned, rows, column: int) -> float:
@@ -84,8 +85,9 @@ def _variance_of_sum(learned: Learned, rows, column: int) -> float:
 
 def noise_std(learned: Learned) -> float:
     """Root mean square of the noise of an entry, over the rows of the model, in the units of the data."""
-    f = learned.model
-    return 0.0 if learned.is_exact else float(np.sqrt(np.mean(f.own_noise * f.unit**2)))
+    deviations = np.sqrt(learned.model.own_noise) * learned.model.unit
+    size = float(deviations.max())  # Squares of the deviations themselves may overflow.
+    return 0.0 if learned.is_exact or size == 0 else size * float(np.sqrt(np.mean((deviations / size) ** 2)))
 
 
 def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> np.recarray:
@@ -127,7 +129,8 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) ->
             table.more_entries[j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
     for j, verdict in verdicts_of_unfilled.items():
         table.verdict[j] = verdict
-        table.more_entries[j] = 0 if o.n_observed[j] == m else m - o.n_observed[j]
+        usual = int(np.median(o.n_observed[o.n_observed > 0]))  # With as many the other columns were filled.
+        table.more_entries[j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
         if o.n_observed[j] == m:
             table.residual[j] = table.uncertainty[j] = 0.0
     return table
