@@ -58,6 +58,7 @@ from .wild_entries import Found, Whole, found_at, in_partial_columns, screened, 
 METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "optspace", "tall_project"
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
+_PRODUCT_COLUMNS = 64  # Of every matrix product: with as many in each, further columns change no byte of the others.
 _FEW_FULL = 0.1  # Share of the entries in full columns below which all columns teach more than the full ones do.
 _MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
 
@@ -490,14 +491,20 @@ class Completion:
     def _fill(self, target, which) -> None:
         U, c = self.basis, self.center
 
-        def predict(columns: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                target[:, columns] = U @ self.coefficients[:, which[columns]]
-                if c is not None:
-                    target[:, columns] += c[:, None]
+        width = min(_PRODUCT_COLUMNS, max(1, _PIECE_CELLS // self.shape[0]))
 
-        step = max(1, _PIECE_CELLS // self.shape[0])
-        in_threads(predict, [slice(lo, lo + step) for lo in range(0, which.size, step)])
+        def predict(first: int) -> None:
+            for lo in range(first, min(first + step, which.size), width):
+                some = which[lo : lo + width]
+                Z = np.zeros((self.rank, width), self.coefficients.dtype)
+                Z[:, : some.size] = self.coefficients[:, some]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    target[:, lo : lo + width] = (U @ Z)[:, : some.size]
+                    if c is not None:
+                        target[:, lo : lo + width] += c[:, None]
+
+        step = width * max(1, _PIECE_CELLS // self.shape[0] // width)
+        in_threads(predict, range(0, which.size, step))
         self._keep_in_bounds(target)
         target[:, ~_filled(self.status[which])] = np.nan
         known = self.observations.take(which)
