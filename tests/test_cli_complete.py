@@ -67,7 +67,8 @@ def test_a_table_is_filled_and_described(run, folder):
     pd.DataFrame(known, index=[f"r{i}" for i in range(12)], columns=ODD).to_csv("t.csv")
     code, out, err = run("complete", "t.csv")
     assert code == 0 and err == ""
-    assert out.startswith("Read: csv with names of rows and columns.\nSeen: ") and "4 columns in full" in out
+    assert out.startswith("Verdict: ") and "4 columns in full" in out
+    assert out.partition("\n")[2].startswith("Read: csv with names of rows and columns.\nSeen: ")
     assert f"Filled: {int(np.isnan(known).sum())} entries of 6 columns." in out
     assert "Trust: 6 columns recovered.\nTrust: 4 columns observed in full." in out and out.endswith(
         "Written: t-filled.csv\n"

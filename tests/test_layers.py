@@ -19,7 +19,7 @@ ORDER = [
     ["column_space", "grouping", "cluster", "disk_columns"],
     ["leaving_out", "solve", "labels", "cutting"],
     ["losses", "out_of_line", "posterior", "model"],
-    ["jury", "uncertainty"],
+    ["jury", "uncertainty", "extension"],
     ["learn"],
     ["trials"],
     ["certificates", "intervals", "means", "refine", "row_selection"],

@@ -333,9 +333,9 @@ def test_commands(known, run):  # noqa: F811
     write_cells("t.csv", table_of(known))
     code, out, _ = run("complete", "t.csv", "--ignore", "c7", "-o", "f.csv", "-o", "f.npy", "--rank", "2")
     lines = out.splitlines()
-    assert code == 0 and lines[0].startswith("Read: csv")
+    assert code == 0 and lines[0].startswith("Verdict: ") and lines[1].startswith("Read: csv")
     listed = "'notes' (text), 'day' (dates), 'c7' (ignored), 'flag' (Booleans)"
-    assert lines[1] == f"Set aside and returned unchanged: {listed}."
+    assert lines[2] == f"Set aside and returned unchanged: {listed}."
     assert any(line.startswith("Numbers only: f.npy;") for line in lines) and np.load("f.npy").shape == (ROWS, 7)
     given, back = table_of(known), cells_of("f.csv")
     for k in (2, 5, 10, 11):

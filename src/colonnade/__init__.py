@@ -19,6 +19,7 @@ _MODULE_OF = {
     "complete": "completion",
     "complete_triples": "blocks",
     "fit_column_space": "column_space",
+    "inspect": "inspection",
     "observe": "sampling",
     "plan": "planning",
     "read": "files",

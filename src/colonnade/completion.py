@@ -22,6 +22,8 @@ from ._arguments import (
 )
 from ._threads import in_threads, one_blas_thread
 from .column_space import ColumnSpace, fit_column_space, no_variances
+from .evidence import verdict_on
+from .extension import extend_completion
 from .frames import frame_of
 from .intervals import calibrate
 from .learn import Lesson, learn, penalty_of
@@ -32,7 +34,7 @@ from .model.table import spreads_of_rows
 from .nothing_full import IN_MEMORY, leave_out, nothing_known, refuse_nothing_full
 from .observations import Observations, as_observations, place_of
 from .out_of_line import moved_places, typical_entries_of, unused_entries
-from .posterior import deviations
+from .posterior import deviations, plain_noise
 from .provenance import run_facts
 from .refine import learn_and_refine
 from .sampling import observe
@@ -40,12 +42,23 @@ from .set_aside import choices_of
 from .solve import Status, name_overflows, solve_columns
 from .sources import as_source
 from .trials import ErrorScales, Trials, error_scales, noise_of, trials
+from .uncertainty.draws import (
+    LEVEL,
+    calibrated,
+    column_deviations,
+    drawn_tables,
+    model_deviations,
+    refuse_infinite,
+)
 from .uncertainty.factor_posterior import half_widths, mean_deviations, noise_std, width_factor
+from .uncertainty.long_frame import long_frame
+from .uncertainty.verdict import Verdict
 from .wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
 
 METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "optspace", "tall_project"
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
+_PRODUCT_COLUMNS = 64  # Of every matrix product: with as many in each, further columns change no byte of the others.
 _FEW_FULL = 0.1  # Share of the entries in full columns below which all columns teach more than the full ones do.
 _MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
 
@@ -191,9 +204,28 @@ class Completion:
         """The whole filled matrix, shape (m, n). It must fit into memory; `columns` and `entries` need not."""
         return self.columns(np.arange(self.shape[1]))
 
-    def to_frame(self):
-        """The whole filled matrix as the kind of frame that came in, with its index and names; else of pandas."""
-        return frame_of(self.to_dense(), self.observations)
+    def filled_mask(self) -> np.ndarray:
+        """True where an entry was not observed and has been filled, shape (m, n); NaN stays where it is False."""
+        o = self.observations
+        mask = np.empty(self.shape, bool)
+        mask[:] = _filled(self.status)
+        mask[o.rows, o.entry_columns] = False
+        if self.center is not None:
+            mask[np.isnan(self.center)] = False  # A row without any entry stays NaN.
+        return mask
+
+    def to_frame(self, interval: float | None = None):
+        """The filled matrix as the kind of frame that came in, with its index and names; else of pandas.
+
+        Parameters
+        ----------
+        interval : float, optional
+            A probability such as 0.9: the frame is then long, with a line for each entry and the columns row, column,
+            value, low, high and kind ("observed", "filled", or "missing" where the value is NaN). Default: the table.
+        """
+        if interval is None:
+            return frame_of(self.to_dense(), self.observations)
+        return long_frame(self, as_real("interval", interval, 0, 1, "()"))
 
     def entries(self, rows, columns) -> np.ndarray:
         """Single entries at ``(rows[k], columns[k])``, numbers or names; the two are broadcast against each other."""
@@ -230,11 +262,9 @@ class Completion:
         rows, columns = rows.ravel(), columns.ravel()
         if self.learned is not None:
             return self._posterior_interval(rows, columns, centers, level)
-        untried = self._n_used(columns) < 2
         deviations = self._deviations(rows, columns)
-        below, above = self._calibration.ends(rows, centers.ravel(), deviations, level, untried)
+        below, above = self._calibrated_ends(rows, columns, centers.ravel(), deviations, level)
         sizes, is_exact = self._sizes(rows, columns), deviations == 0
-        below, above = np.where(is_exact, 0.0, below), np.where(is_exact, 0.0, above)
         rounding = _rounding(self.rank, centers.dtype, sizes, above - below)
         ends = [np.asarray(centers + end.reshape(centers.shape)) for end in (below - rounding, above + rounding)]
         observed = (is_exact & (sizes == 0)).reshape(centers.shape)
@@ -243,6 +273,11 @@ class Completion:
             end[observed] = centers[observed]
         with np.errstate(over="ignore"):
             return tuple(end.astype(centers.dtype, copy=False) for end in ends)
+
+    def _calibrated_ends(self, rows, columns, centers, deviations, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of intervals relative to the predictions, shape (k,) each; 0 where there is no deviation."""
+        ends = self._calibration.ends(rows, centers, deviations, level, self._n_used(columns) < 2)
+        return tuple(np.where(deviations == 0, 0.0, end) for end in ends)
 
     def _posterior_interval(self, rows, columns, centers, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The interval from the posterior of the factor model; observed entries are their own interval."""
@@ -256,6 +291,48 @@ class Completion:
             self._keep_in_bounds(end)
             end[half == 0] = centers[half == 0]
         return tuple(ends)
+
+    def sample(self, n: int, *, rows=None, columns=None, random_state=None) -> np.ndarray:
+        """Filled tables drawn from the posterior predictive distribution, for multiple imputation.
+
+        Observed entries are as they are. Filled ones are correlated within rows and columns as the model says, and
+        spread about the prediction as the 90 % intervals do. Exact data have no spread beyond rounding.
+
+        Parameters
+        ----------
+        n : int
+            How many tables.
+        rows, columns : numbers or names, optional
+            The part of the table that is drawn. Default: all. Another part with the same seed has other draws.
+        random_state : None, int or numpy Generator
+            The same seed gives the same bytes.
+
+        Returns
+        -------
+        array of shape (n, number of rows, number of columns)
+        """
+        n, rng = as_count("n", n, 1), as_generator(random_state)
+        self._refuse_without_intervals()
+        rows = np.arange(self.shape[0]) if rows is None else as_places("rows", rows, self.row_names, self.shape[0])
+        every = np.arange(self.shape[1])
+        columns = every if columns is None else as_places("columns", columns, self.column_names, self.shape[1])
+        return self._drawn(n, np.atleast_1d(rows), np.atleast_1d(columns), rng)
+
+    def _drawn(self, n: int, rows, columns, rng) -> np.ndarray:
+        predictions = self.columns(columns)[rows]
+        i, j = (x.ravel() for x in np.broadcast_arrays(rows[:, None], columns))
+        is_filled = (self.observations.locate(i, j) < 0).reshape(predictions.shape) & ~np.isnan(predictions)
+        if self.learned is not None:
+            deviations = model_deviations(self.learned, n, rows, columns, rng)
+        else:
+            given = self.space, self.used, self.noise_variance, plain_noise(self)
+            deviations = column_deviations(*given, n, rows, columns, rng)
+            predicted = self._deviations(i, j)
+            below, above = self._calibrated_ends(i, j, predictions.ravel(), predicted, LEVEL)
+            half = ((above - below) / 2).reshape(is_filled.shape)
+            refuse_infinite(half[is_filled])
+            deviations = calibrated(deviations, predicted.reshape(half.shape), half)
+        return drawn_tables(predictions, deviations, is_filled, self._keep_in_bounds)
 
     def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The mean of every column over all m rows, with the ends of an interval; three arrays of shape (n,).
@@ -317,6 +394,18 @@ class Completion:
         known = self.noise_variance > 0 or np.isfinite(self.space.noise_std)
         return calibrate(self._trials, self.shape[0], is_noise_known=known)
 
+    def extend(self, new_columns) -> Completion:
+        """The completion of the table with further columns, filled by what was learned; nothing is learned anew.
+
+        The answers for the old columns stay as they are. New columns whose names the table has already are refused.
+
+        Parameters
+        ----------
+        new_columns : array of shape (m, k), Observations or data frame
+            NaN where an entry is not known; weights in the units of those of `observations`.
+        """
+        return extend_completion(self, new_columns)
+
     def certificates(self) -> np.recarray:
         """How far each column can be trusted: see `certificates.certify`."""
         return self._certificates.copy()
@@ -346,6 +435,11 @@ class Completion:
             status=self.status[columns],
             unused=unused,
         )
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether to use the filled table: "use it", "use it with care" or "do not use it", and why in a sentence."""
+        return verdict_on(self)
 
     def summary(self) -> str:
         """What was seen and filled, the choices that were made, and how far to trust the columns, in words."""
@@ -397,14 +491,20 @@ class Completion:
     def _fill(self, target, which) -> None:
         U, c = self.basis, self.center
 
-        def predict(columns: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                target[:, columns] = U @ self.coefficients[:, which[columns]]
-                if c is not None:
-                    target[:, columns] += c[:, None]
+        width = min(_PRODUCT_COLUMNS, max(1, _PIECE_CELLS // self.shape[0]))
 
-        step = max(1, _PIECE_CELLS // self.shape[0])
-        in_threads(predict, [slice(lo, lo + step) for lo in range(0, which.size, step)])
+        def predict(first: int) -> None:
+            for lo in range(first, min(first + step, which.size), width):
+                some = which[lo : lo + width]
+                Z = np.zeros((self.rank, width), self.coefficients.dtype)
+                Z[:, : some.size] = self.coefficients[:, some]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    target[:, lo : lo + width] = (U @ Z)[:, : some.size]
+                    if c is not None:
+                        target[:, lo : lo + width] += c[:, None]
+
+        step = width * max(1, _PIECE_CELLS // self.shape[0] // width)
+        in_threads(predict, range(0, which.size, step))
         self._keep_in_bounds(target)
         target[:, ~_filled(self.status[which])] = np.nan
         known = self.observations.take(which)

@@ -10,6 +10,7 @@ from .column_space import fit_column_space
 from .intervals import calibrate
 from .trials import able_columns, left_out, trials, unseen_shares
 from .uncertainty.factor_posterior import width_factor
+from .uncertainty.verdict import EXACT, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
@@ -107,6 +108,25 @@ def _of_factor_model(completion) -> HeldOut | None:
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
     return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0))
+
+
+def verdict_on(completion) -> Verdict:
+    """Whether to use a completion, judged by its held-out entries."""
+    learned = completion.learned
+    if (completion.n_observed == completion.shape[0]).all():
+        return NOTHING_TO_FILL
+    if learned is None and not completion.by_columns:
+        return not_judged_by(completion.choices.get("method", "This method"))
+    if learned is not None and learned.is_exact:
+        return EXACT
+    found = hold_out(completion)
+    if found is None:
+        return NOT_JUDGED
+    if learned is not None:  # In units of each row or column, as in `choices["fit"]`: one number for the fit.
+        error = learned.held_out.by_column if learned.is_turned else learned.held_out.by_row
+    else:
+        error = found.error / found.spread if found.spread > 0 else np.inf if found.error > 0 else 0.0
+    return judge(error, float(found.coverage[np.argmin(np.abs(LEVELS - LEVEL))]))
 
 
 def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:

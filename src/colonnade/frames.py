@@ -112,6 +112,34 @@ def frame_of(matrix, observations):
     return form.frame(matrix, observations.n_observed == len(matrix))
 
 
+def frame_of_columns(columns: dict, observations):
+    """Columns by name, arrays of one length, as a frame of the library that the observations came from, else pandas.
+
+    What is not known is NaN in pandas and null elsewhere.
+    """
+    form = observations.origin
+    library = form.library if isinstance(form, FrameForm) else "pandas"
+    if library == "pandas":
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                "to_frame needs pandas for data that were no frame: pip install pandas", name="pandas"
+            ) from None
+        return pandas.DataFrame(columns)
+    if library == "polars":
+        import polars
+
+        return polars.DataFrame({k: x if x.dtype.kind != "O" else x.tolist() for k, x in columns.items()}).fill_nan(
+            None
+        )
+    import pyarrow
+
+    return pyarrow.table(
+        {k: array_of_column(x) if x.dtype.kind == "f" else pyarrow.array(x) for k, x in columns.items()}
+    )
+
+
 def _pandas_form(observations) -> FrameForm:
     """The form of data that were no frame; of a file, with the columns that were set aside unless it was transposed."""
     import pandas

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import numpy as np
 
 from ._arguments import named
@@ -10,7 +12,7 @@ from .column_space import fit_column_space
 from .completion import wants_factor_model
 from .learn import learn
 from .nothing_full import nothing_known
-from .observations import Observations
+from .observations import Observations, as_observations
 from .wild_entries import Whole, found_at, screened, wild_words
 
 _SHOWN_VALUES = 30  # of the spectrum
@@ -19,13 +21,47 @@ _FEW = 3  # Entries; a row or column with fewer is filled mostly by what is typi
 _LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
 
 
+class Inspection(dict):
+    """The facts of `inspect_observations` by name; ``print`` and notebooks show them in words."""
+
+    def lines(self) -> list[str]:
+        """What is known of the table, whether it can be completed, and advice."""
+        return [*inspection_in_words(self), *(f"Advice: {sentence}" for sentence in self["advice"])]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(words)}</td></tr>'
+            for name, _, words in (line.partition(": ") for line in self.lines())
+        )
+        return f"<table>{rows}</table>"
+
+
+def inspect(data, *, ignore=(), only=None) -> Inspection:
+    """Say what a table with gaps is like before it is filled: what is full, what is sparse, and what would help.
+
+    Parameters
+    ----------
+    data, ignore, only
+        As of `complete`.
+
+    Returns
+    -------
+    Inspection
+        A dict of facts that JSON can hold; see `inspect_observations`. ``print`` shows it in words.
+    """
+    return inspect_observations(as_observations(data, ignore=ignore, only=only))
+
+
 @one_blas_thread()
-def inspect_observations(o: Observations) -> dict:
+def inspect_observations(o: Observations) -> Inspection:
     """The facts about some observations, all of them such that JSON can hold them.
 
     Returns
     -------
-    dict
+    Inspection
         verdict (whether the table can be filled and what from, a sentence), method ("factor model" or "full columns":
         what `complete` would use; None if nothing is to be filled), shape, n_observed, share, columns and rows (each
         with full, empty, partial, and the least, median and most entries of the partial ones), complete_side
@@ -61,7 +97,7 @@ def inspect_observations(o: Observations) -> dict:
     none = found_at(o, np.zeros(0, np.int64))
     wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
     advice = [f"Look at this first: {wild}."] if wild else []
-    return {**facts, "advice": [*advice, *_advice(o, facts)]}
+    return Inspection(facts, advice=[*advice, *_advice(o, facts)])
 
 
 def _method(o: Observations, columns: dict) -> str | None:

@@ -21,11 +21,13 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     ----------
     completion : Completion
     verdicts : bool
-        Whether to look at every column again for its certificate, which takes about as long as solving it.
+        Whether to look at every column again for its certificate, which takes about as long as solving it, and to
+        judge the whole.
 
     Returns
     -------
     dict
+        verdict (its word and sentence; None if not asked for),
         method ("factor model", "full columns" or another name), orientation ("columns" or "rows": what is filled),
         shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_unfilled_rows, n_filled_entries,
         rank, noise_std (None if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in
@@ -40,7 +42,9 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     noise = completion.noise_std
     n_empty_rows = 0 if completion.center is None else int(np.isnan(completion.center).sum())
     learned = completion.learned
+    verdict = completion.verdict if verdicts else None
     return {
+        "verdict": None if verdict is None else {"word": verdict.word, "sentence": verdict.sentence},
         "method": "factor model" if learned else completion.choices.get("method", "full columns"),
         "orientation": "rows" if learned and learned.is_turned else "columns",
         "shape": [m, n],
@@ -80,7 +84,9 @@ def in_words(summary: dict) -> list[str]:
     entries, columns = _counted(summary["n_filled_entries"], "entry"), _counted(summary["n_filled_columns"], "column")
     choices = dict(summary["choices"])
     aside = choices.pop("set aside", None)
-    lines = [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
+    verdict = summary["verdict"]
+    lines = [] if verdict is None else [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
+    lines += [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
     parts = f"{_counted(summary['n_observed'], 'entry')}; every column has gaps"
     if full:
         others = _counted(summary["n_observed"] - full * m, "entry")

@@ -168,7 +168,9 @@ def command(inputs, outputs, entries, scores, level, report, strict, as_json, fo
         say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:
         written = [*_numbers_only(summary, outputs), f"Written: {', '.join(map(str, outputs))}"]
-        for line in [source, *in_words(summary), *scored, *written]:
+        words = in_words(summary)
+        first = 0 if summary["verdict"] is None else 1  # The verdict leads.
+        for line in [*words[:first], source, *words[first:], *scored, *written]:
             say(line)
     if strict and (summary["n_unfilled_columns"] or summary["n_unfilled_rows"]):
         failure = click.ClickException(not_filled(summary)[0])

@@ -276,17 +276,8 @@ class Sweeps:
 
     def _learn_prior(self, row_moments) -> None:
         """Mean and covariance of the loadings, from the rows that have entries."""
-        r, seen = self.rank, self.seen_rows
-        count = max(1, int(seen.sum()))
-        second = unpacked(row_moments[seen].sum(axis=0), r + 1)[:r, :r] / count
-        mu = self.U[seen, :r].sum(axis=0) / count
-        tail = self.settings.tail
-        K = (second - np.outer(mu, mu) + tail * np.eye(r) / r) / (1 + tail)
-        self.prior = np.zeros((r + 1, r + 1))
-        self.prior[:r, :r] = np.linalg.inv(K)
-        self.prior[r, r] = _LEVEL_PRECISION
-        self.prior_mean = np.append(mu, 0.0)
-        self.K = K
+        seen = self.seen_rows
+        self.prior, self.prior_mean, self.K = loadings_prior(self.U[seen], row_moments[seen], self.settings.tail)
 
     def _update_rows(self) -> None:
         from . import sweep_kernels
@@ -346,6 +337,27 @@ class Sweeps:
         inverse = self.prior[:r, :r]
         wishart = 0.5 * self.settings.tail * m * (np.linalg.slogdet(inverse)[1] - np.trace(inverse) / r)
         return likelihood + columns + rows + float(wishart)
+
+
+def loadings_prior(U, moments, tail: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Precision of shape (q, q) and mean of the prior of (u, c), and K, from rows that have entries.
+
+    Parameters
+    ----------
+    U : array of shape (m, q)
+    moments : array of shape (m, q (q + 1) / 2)
+        Packed E[(u, c) (u, c)'].
+    tail : float
+        Weight of the even spectrum.
+    """
+    r, count = U.shape[1] - 1, max(1, U.shape[0])
+    second = unpacked(moments.sum(axis=0), r + 1)[:r, :r] / count
+    mu = U[:, :r].sum(axis=0) / count
+    K = (second - np.outer(mu, mu) + tail * np.eye(r) / r) / (1 + tail)
+    precision = np.zeros((r + 1, r + 1))
+    precision[:r, :r] = np.linalg.inv(K)
+    precision[r, r] = _LEVEL_PRECISION
+    return precision, np.append(mu, 0.0), K
 
 
 def _diagonal(r: int) -> np.ndarray:

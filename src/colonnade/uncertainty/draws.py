@@ -1,0 +1,156 @@
+"""Draws of filled tables from the posterior predictive distribution, for multiple imputation.
+
+Of the factor model: (u_i, c_i) ~ N(U_i, T_i), z_j ~ N(z_j, S_j) and noise N(0, v_i), each drawn once per table, so that
+entries of a row or column are correlated as the model says. Of a column filled with the help of full ones:
+z_j ~ N(z_j, t (U_O' W U_O + Lambda)^-1) and noise N(0, t). The deviation of a draw from the prediction is then scaled
+such that the draws spread as the calibrated 90 % intervals do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from .._threads import one_blas_thread
+from ..model.factor_model import FactorModel
+from ..model.selection import Learned
+from .factor_posterior import width_factor
+
+LEVEL = 0.9  # Of the intervals with which the draws agree.
+NORMAL = float(ndtri((1 + LEVEL) / 2))  # Half the width of that interval of a standard normal variable.
+_PIECE_NUMBERS = 2_000_000  # Numbers of the covariance matrices that are unpacked at a time.
+
+
+@one_blas_thread()
+def model_deviations(learned: Learned, n_draws: int, rows, columns, rng) -> np.ndarray:
+    """Deviations of drawn tables from the prediction, shape (n_draws, rows, columns), in the units of the data.
+
+    Parameters
+    ----------
+    learned : Learned
+    n_draws : int
+    rows, columns : int arrays
+        Of the table, as the user has it.
+    rng : numpy Generator
+    """
+    if learned.is_exact:
+        return np.zeros((n_draws, rows.size, columns.size))
+    model = learned.model
+    of_rows, of_columns = learned.at(rows, columns)
+    factor = width_factor(np.zeros(0) if learned.held_out is None else learned.held_out.scores(), LEVEL) / NORMAL
+    u, z = _drawn_factors(model, n_draws, of_rows, of_columns, rng)
+    result = np.empty((n_draws, of_rows.size, of_columns.size))
+    scale, noise = factor * model.unit[of_rows, None], np.sqrt(model.own_noise[of_rows, None])
+    fitted = model.U[of_rows] @ model.Z[of_columns].T
+    for k in range(n_draws):
+        result[k] = u[k] @ z[k].T - fitted
+        result[k] += noise * rng.standard_normal(fitted.shape)
+        result[k] *= scale
+    return result.transpose(0, 2, 1) if learned.is_turned else result
+
+
+def _drawn_factors(model: FactorModel, n_draws: int, rows, columns, rng) -> tuple[np.ndarray, np.ndarray]:
+    """(u, c) of shape (n_draws, rows, q) and (z, 1) of shape (n_draws, columns, q)."""
+    r = model.rank
+    u = model.U[rows] + _drawn(model.row_covariance, rows, r + 1, n_draws, rng)
+    z = np.repeat(model.Z[None, columns], n_draws, axis=0)
+    z[:, :, :r] += _drawn(model.column_covariance, columns, r, n_draws, rng)
+    return u, z
+
+
+def _drawn(packed, which, size: int, n_draws: int, rng) -> np.ndarray:
+    """Draws of N(0, C) for some packed covariance matrices C, shape (n_draws, k, size)."""
+    result = np.empty((n_draws, which.size, size))
+    lower, step = np.tril_indices(size), max(1, _PIECE_NUMBERS // size**2)
+    for first in range(0, which.size, step):
+        some = which[first : first + step]
+        C = np.zeros((some.size, size, size))
+        C[:, lower[0], lower[1]] = packed[some]
+        C += np.tril(C, -1).transpose(0, 2, 1)
+        x = rng.standard_normal((some.size, size, n_draws))
+        result[:, first : first + step] = (_roots(C) @ x).transpose(2, 0, 1)
+    return result
+
+
+def _roots(C) -> np.ndarray:
+    """Matrices A with A A' = C, shape (k, size, size); of matrices that rounding has made indefinite the nearest."""
+    try:
+        return np.linalg.cholesky(C)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(C)
+        return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+
+
+@one_blas_thread()
+def column_deviations(space, o, noise_variance: float, plain: float, n_draws: int, rows, columns, rng) -> np.ndarray:
+    """Deviations of drawn columns from their prediction before calibration, shape (n_draws, rows, columns).
+
+    Parameters
+    ----------
+    space : ColumnSpace
+    o : Observations
+        The entries that have a part in filling the columns.
+    noise_variance : float
+        t under a prior; 0 means plain least squares, whose noise has the deviation `plain`.
+    n_draws : int
+    rows, columns : int arrays
+    rng : numpy Generator
+    """
+    t = noise_variance or plain**2
+    scale = np.sqrt(space.variances) if noise_variance else np.ones(space.rank)
+    targets = space.basis[rows].astype(np.float64) * scale
+    result = np.sqrt(t) * rng.standard_normal((n_draws, rows.size, columns.size))
+    prior = np.sqrt(t) * np.eye(space.rank) if noise_variance else np.zeros((0, space.rank))
+    for k, j in enumerate(columns):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        B = space.basis[o.rows[at]].astype(np.float64) * scale
+        if o.weights is not None:
+            B *= np.sqrt(o.weights[at].astype(np.float64))[:, None]
+        x = rng.standard_normal((space.rank, n_draws))
+        # (B'B + t I)^-1 = R^-1 R^-T, from a QR decomposition: nothing is squared.
+        R = np.linalg.qr(np.vstack([B, prior]), mode="r")
+        if R.shape[0] == space.rank and np.diag(R).all():
+            result[:, :, k] += np.sqrt(t) * (targets @ np.linalg.solve(R, x)).T
+    return result
+
+
+def calibrated(deviations, predicted, half_widths) -> np.ndarray:
+    """Deviations with the spread of the intervals: those of variance predicted^2 times half-width / 1.645 / predicted.
+
+    Parameters
+    ----------
+    deviations : array of shape (n_draws, a, b)
+    predicted, half_widths : arrays of shape (a, b)
+        Standard deviations of the draws, and half the widths of 90 % intervals; 0 where nothing is to be drawn.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(half_widths > 0, half_widths / (NORMAL * predicted), 0.0)
+    return deviations * factor
+
+
+def refuse_infinite(half_widths) -> None:
+    """Refuse to draw where no entry could be left out and the noise is not known either."""
+    if not np.isfinite(half_widths).all():
+        raise ValueError(
+            "sample cannot tell how far to spread: no entry could be left out and the noise is not known, so that"
+            " intervals are infinite; measure more entries than the rank in some partial columns"
+        )
+
+
+def drawn_tables(predictions, deviations, is_filled, keep_in_bounds) -> np.ndarray:
+    """Predictions plus deviations where entries were filled; shape (n_draws, a, b), type of the predictions.
+
+    Parameters
+    ----------
+    predictions : array of shape (a, b)
+    deviations : array of shape (n_draws, a, b)
+    is_filled : bool array of shape (a, b)
+    keep_in_bounds : function
+        Clips an array in place.
+    """
+    result = np.repeat(predictions[None], len(deviations), axis=0)
+    with np.errstate(over="ignore"):
+        drawn = (predictions[is_filled] + deviations[:, is_filled]).astype(predictions.dtype)
+    keep_in_bounds(drawn)
+    result[:, is_filled] = drawn
+    return result
