@@ -191,7 +191,7 @@ def test_empty_rows_and_columns_are_named_or_filled_by_the_typical_answer(rng):
 
 def test_a_constant_row_stays_constant(rng):
     M, _ = gappy(rng, 20, 25)
-    M[4] = np.where(np.isnan(M[4]), np.nan, 3.7)
+    M[4, :15], M[4, 15:] = 3.7, np.nan
     filled = co.complete(M, orientation="columns").to_dense()
     assert (filled[4] == 3.7).all()
 
@@ -247,3 +247,60 @@ def test_a_table_without_an_entry_is_refused():
 def test_the_rank_that_is_asked_for_is_a_bound(rng):
     learned = learn_table(co.Observations.from_dense(gappy(rng, 30, 40, rank=6)[0]), rank=2)
     assert learned.model.rank == 2
+
+
+def test_entries_of_large_weight_teach_more(rng):
+    truth = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 80))
+    weights = np.where(rng.random(truth.shape) < 0.25, 100.0, 1.0)
+    seen = rng.random(truth.shape) < 0.5
+    measured = np.where(seen, truth + 0.5 / np.sqrt(weights) * rng.standard_normal(truth.shape), np.nan)
+    o = co.Observations.from_dense(measured, weights=np.where(seen, weights, 1.0))
+    errors = [np.sqrt(np.mean((co.complete(x).to_dense() - truth)[~seen] ** 2)) for x in (o, measured)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.parametrize("orientation", ["columns", "rows"])
+def test_a_column_that_is_not_determined_is_wide_beside_exact_data(rng, orientation):
+    M, truth = gappy(rng, 60, 80, noise=0.0)
+    M[:, 5], M[9] = np.nan, np.nan
+    M[7, 5], M[9, 3] = truth[7, 5], truth[9, 3]
+    completion = co.complete(M, orientation=orientation)
+    error = np.abs(completion.to_dense() - truth)
+    assert np.delete(np.delete(error, 9, axis=0), 5, axis=1).max() < 1e-7
+    assert completion.certificates().verdict[5] != "recovered"
+    for rows, columns in ((np.arange(60), 5), (9, np.arange(80))):
+        low, high = completion.interval(rows, columns)
+        # One entry does not tell the unit of a row, so that no more than a part can be asked for.
+        assert ((low <= truth[rows, columns]) & (truth[rows, columns] <= high)).mean() > 0.25
+
+
+def test_a_single_code_among_thousands_changes_nothing(rng):
+    truth = rng.standard_normal((300, 3)) @ rng.standard_normal((3, 12)) + rng.uniform(-5, 5, 12)
+    truth += 0.3 * rng.standard_normal(truth.shape)
+    M = np.where(rng.random(truth.shape) < 0.15, np.nan, truth)
+    M[61, 1] = -999.0
+    hidden = np.isnan(M)
+    completion = co.complete(M)
+    assert np.sqrt(np.mean((completion.to_dense() - truth)[hidden] ** 2)) < 0.5
+    assert "at row 61, column 1: -999" in completion.choices["outliers"]
+
+
+def test_a_complete_column_that_tells_nothing_does_no_harm(rng):
+    truth = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 5)) + 10 + 0.1 * rng.standard_normal((60, 5))
+    M = np.where(rng.random(truth.shape) < 0.15, np.nan, truth)
+    hidden = np.isnan(M)
+    tables = M, np.column_stack([M, rng.random(60) < 0.5])
+    errors = [np.sqrt(np.mean((co.complete(X).to_dense()[:, :5] - truth)[hidden] ** 2)) for X in tables]
+    assert errors[1] < 0.5 * np.nanstd(M) and errors[1] < 3 * errors[0]
+
+
+def test_equal_entries_make_a_row_constant_only_if_there_are_enough():
+    few, many = np.array([[2.0, 2.0, np.nan]]), np.full((1, 1000), 0.1)
+    others = np.random.default_rng(0).standard_normal((20, 1000))
+    assert scaled_table(co.Observations.from_dense(np.vstack([many, others]))).unit[0] == 0
+    assert scaled_table(co.Observations.from_dense(np.vstack([few, others[:, :3]]))).unit[0] > 0
+
+
+@pytest.mark.parametrize("name", ["factor model", "factor-model", "factor_model"])
+def test_names_of_methods_are_spelled_in_any_way(rng, name):
+    assert co.complete(gappy(rng, 20, 25)[0], method=name).learned is not None

@@ -181,7 +181,7 @@ def test_the_lesson_of_the_full_columns_is_not_changed(rng):
 def test_sweeps_are_carried_out_again_where_many_entries_were_hidden(rng):
     """Few and long columns: the only fold hides a fifth of half of them."""
     M, known, seen = noisy(rng, m=3000, n=60, r=3, d=8, s=2000)
-    automatic = co.complete(known)
+    automatic = co.complete(known, method="full columns")
     assert "over rows and columns" in automatic.choices["refine"]
     n_sweeps = int(automatic.choices["refine"].split()[0])
     asked = co.complete(known, refine=n_sweeps)

@@ -59,6 +59,9 @@ METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
 _PRODUCT_COLUMNS = 64  # Of every matrix product: with as many in each, further columns change no byte of the others.
+_WELL_SEEN = 1 / 3  # Share of the rows that partial columns show: then they teach as well as full ones,
+_MOST_IN_FULL = 0.5  # unless full columns hold this share of the entries,
+_MOST_ENTRIES = 300_000  # or the table is so large that learning from all entries takes minutes.
 _FEW_FULL = 0.1  # Share of the entries in full columns below which all columns teach more than the full ones do.
 _MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
 
@@ -615,7 +618,7 @@ def complete(
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
     orientation = as_choice("orientation", orientation, ("auto", "columns", "rows"))
-    method = as_choice("method", method, METHODS)
+    method = as_choice("method", _spelled(method), METHODS)
     _refuse_idle_settings(method, orientation, bounds, settings)
     observations = as_observations(data, ignore=ignore, only=only)
     if method not in ("auto", "factor model", "full columns"):
@@ -646,6 +649,12 @@ def _refuse_idle_settings(method, orientation, bounds, settings: dict) -> None:
         raise ValueError(f"method {method!r} does not use {', '.join(idle)}; leave {it} out")
 
 
+def _spelled(method):
+    """A method's name as it is listed; hyphens and blanks in it do not matter."""
+    plain = {name.replace("_", " "): name for name in METHODS}
+    return plain.get(method.replace("-", " ").replace("_", " "), method) if isinstance(method, str) else method
+
+
 def wants_factor_model(o: Observations, method: str, orientation: str, settings: dict) -> bool:
     """Whether the model of all entries fills the table: asked for, or few columns are full, or units differ."""
     if method != "auto":
@@ -656,7 +665,10 @@ def wants_factor_model(o: Observations, method: str, orientation: str, settings:
         return o.values.size > 0
     if o.partial_columns.size == 0 or not is_auto(settings["rank"]):
         return False
-    few = o.full_columns.size * o.shape[0] < _FEW_FULL * o.values.size
+    in_full = o.full_columns.size * o.shape[0] / o.values.size
+    seen = float(np.median(o.n_observed[o.partial_columns])) / o.shape[0]
+    few = in_full < _FEW_FULL
+    few |= in_full < _MOST_IN_FULL and seen > _WELL_SEEN and o.values.size <= _MOST_ENTRIES
     if not few:
         spreads = spreads_of_rows(o)
         few = spreads.size > 0 and spreads.max() / _MIXED_UNITS > spreads.min()
@@ -678,7 +690,7 @@ def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, p
     )
     space, coefficients, status = thin_factors(learned, o)
     name_overflows(space.basis, None if space.center is None else np.nan_to_num(space.center), coefficients.T, status)
-    choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, space)
+    choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, learned.is_turned)
     choices |= _outliers_in_words(o, outliers(learned, o))
     words = _bounds_words(Whole(o), (o.row_names, o.column_names), bounds)
     choices |= {"bounds": words} if words else {}
@@ -696,13 +708,14 @@ def _outliers_in_words(o: Observations, at) -> dict:
     }
 
 
-def _empty_rows_in_words(o: Observations, space: ColumnSpace) -> dict:
-    empty = np.flatnonzero(np.isnan(space.center)) if space.center is not None else np.zeros(0, int)
+def _empty_rows_in_words(o: Observations, are_filled: bool) -> dict:
+    empty = np.flatnonzero(np.bincount(o.rows, minlength=o.shape[0]) == 0)
     if empty.size == 0:
         return {}
     some = ", ".join(str(named(o.row_names, i)) for i in empty[:3]) + (", ..." if empty.size > 3 else "")
     one = empty.size == 1
-    return {"empty rows": f"{'row' if one else 'rows'} {some} without any entry {'stays' if one else 'stay'} NaN"}
+    what = "got typical values" if are_filled else f"{'stays' if one else 'stay'} NaN"
+    return {"empty rows": f"{'row' if one else 'rows'} {some} without any entry {what}"}
 
 
 def _by_method(name: str, o: Observations, rank, random_state, progress) -> Completion:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ._arguments import shown
+from ._threads import one_blas_thread
 from .frames import FrameForm
 from .model.extending import extended
 from .observations import Observations, as_observations
@@ -14,6 +15,7 @@ from .out_of_line import out_of_line, typical_entries_of
 from .solve import Status, name_overflows, solve_columns
 
 
+@one_blas_thread()
 def extend_completion(completion, new_columns):
     """The completion of the table with the new columns appended; see `Completion.extend`."""
     _refuse_others(completion)

@@ -161,7 +161,7 @@ class LowRankImputer(Imputer):
         self.scale_ = np.where(seen, f.unit, np.nan)
         self.noise_std_ = self.scale_ * np.sqrt(f.own_noise)
         self.components_ = np.full((f.rank, seen.size), np.nan)
-        turn = np.linalg.svd(f.U[seen, :-1], full_matrices=True)[2]
+        turn = np.linalg.svd(np.linalg.qr(f.U[seen, :-1], mode="r"), full_matrices=True)[2]
         self.components_[:, seen] = fix_signs(f.U[seen, :-1] @ turn.T).T
         self.choices_ = choices | {
             "method": "factor model learned from all entries",

@@ -19,7 +19,8 @@ _SPARE = 1.1  # Entries per free number that are needed before a fit to rounding
 _MOST_SWEEPS = 500
 _HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.
 _NOISE = 1e-12  # Variance for columns solved later: the prior still counts where their entries leave something open.
-_WEIGHT = 1e16  # Of the entries beside the prior, which then has no part.
+_WEIGHT = 1e16  # Weight of the entries at which the prior has no part.
+_SOME_WEIGHT = 1e8  # Weight at which the prior still decides what a row's few entries leave open.
 
 
 def exact_fit(table: ScaledTable, model: FactorModel, dtype) -> FactorModel | None:
@@ -48,16 +49,22 @@ def _ranks(model: FactorModel) -> list[int]:
 
 
 def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorModel | None:
+    from . import sweep_kernels
+
     e = table.by_column
     U, Z, r = model.U.copy(), model.Z.copy(), model.rank
-    column, seen = e.groups(), table.by_row.counts > r
-    first = None
+    column, given = e.groups(), table
+    # Columns with fewer entries than directions determine nothing, and their small systems are singular.
+    enough = (e.counts >= r)[column]
+    table = table.with_weights(enough * (e.weights if e.weights.size else 1.0))
+    judged = enough & (table.by_row.counts > r)[e.others]
+    first, fitted = None, np.empty(e.values.size)
     for k in range(_MOST_SWEEPS):
         Z = _solved_columns(table, U)
-        U = _solved_rows(table, Z, U)
+        U, covariance = _solved_rows(table, Z, U)
+        sweep_kernels.predictions(e.others, column, U, Z, fitted)
         with np.errstate(over="ignore", invalid="ignore"):
-            residual = np.abs(e.values - np.einsum("kr,kr->k", U[e.others], Z[column])) / rounding[e.others]
-        residual = residual[seen[e.others]]
+            residual = np.abs(e.values - fitted)[judged] / rounding[e.others[judged]]
         worst = float(residual.max(initial=0.0))
         first = worst if first is None else first
         if not np.isfinite(worst) or (k == _HOPELESS and worst > 0.1 * first):
@@ -66,15 +73,17 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
             break
     else:
         return None
-    q, tiny = r + 1, np.full(table.shape[0], 0.0)
-    empty = np.zeros((table.shape[0], q * (q + 1) // 2)), np.zeros((table.shape[1], r * (r + 1) // 2))
+    few_rows, few = table.by_row.counts <= r, e.counts < r  # Their entries do not determine them.
     U, Z = _standardised(U, Z, e.counts > r)
-    fitted = replace(
-        model, U=U, Z=Z, row_covariance=empty[0], column_covariance=empty[1], noise=tiny + _NOISE, own_noise=tiny
-    )
-    few = e.counts < r  # The prior decides what their entries do not; beside _WEIGHT it is lost in rounding.
-    Z[few] = fitted.solve(table)[0][few]
-    return fitted
+    again, covariance = _solved_rows(table, Z, U, _SOME_WEIGHT)
+    U[few_rows], covariance[~few_rows] = again[few_rows], 0.0
+    sure = np.zeros((table.shape[1], r * (r + 1) // 2))
+    noises = {"noise": np.full(table.shape[0], _NOISE), "own_noise": np.zeros(table.shape[0])}
+    found = replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure, **noises)
+    # The prior decides what the entries of such columns leave open; beside _WEIGHT it is lost in rounding.
+    means, covariances = found.solve(given)
+    found.Z[few], found.column_covariance[few] = means[few], covariances[few]
+    return found
 
 
 def _standardised(U, Z, determined) -> tuple[np.ndarray, np.ndarray]:
@@ -101,15 +110,15 @@ def _solved_columns(table: ScaledTable, U) -> np.ndarray:
     return Z
 
 
-def _solved_rows(table: ScaledTable, Z, U) -> np.ndarray:
+def _solved_rows(table: ScaledTable, Z, U, weight: float = _WEIGHT) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and their packed covariances: those of the prior where the entries leave something open."""
     from . import sweep_kernels
 
     e, q, m = table.by_row, U.shape[1], U.shape[0]
     result, moments = U.copy(), _moments(Z, np.zeros((Z.shape[0], 0)))
     covariance, logs = np.zeros((m, q * (q + 1) // 2)), np.zeros(m)
-    prior = 1e-16 * np.eye(q) * _WEIGHT
     sweep_kernels.update_rows(
-        *(0, m, e.begins, e.others, e.values, e.weights, Z, moments, np.full(m, _WEIGHT)),
-        *(prior, np.zeros(q), result, covariance, logs, np.zeros(m)),
+        *(0, m, e.begins, e.others, e.values, e.weights, Z, moments, np.full(m, weight)),
+        *(np.eye(q), np.zeros(q), result, covariance, logs, np.zeros(m)),
     )
-    return result
+    return result, covariance

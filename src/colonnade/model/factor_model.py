@@ -205,7 +205,7 @@ class Sweeps:
         m, n = table.shape
         # Rows that are constant or empty fit any loadings, so that neither prior nor noise is learned from them.
         self.seen_rows, self.seen_columns = (table.by_row.counts > 0) & (table.unit > 0), table.by_column.counts > 0
-        self.counts = np.where(self.seen_rows, _total_weights(table.by_row), 0.0)
+        self.counts = np.where(self.seen_rows, table.by_row.counts, 0.0)
         if start is None:
             self.U, Z, noise = first_factors(table, settings.rank, seed)
             self.noise = np.full(m, noise)
@@ -373,11 +373,6 @@ def unpacked(packed, q: int) -> np.ndarray:
     return full + np.tril(full, -1).T
 
 
-def _total_weights(e) -> np.ndarray:
-    """Sum of the weights of every group."""
-    return np.bincount(e.groups(), e.weights, e.counts.size) if e.weights.size else e.counts.astype(np.float64)
-
-
 def _noise_prior(counts, squares, common: float, start) -> tuple[float, float]:
     """Shape and scale (a, b) of the inverse gamma prior of v_i that maximise the marginal likelihood of the squares."""
     from scipy.optimize import minimize
@@ -406,6 +401,8 @@ def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray,
     """
     from scipy import sparse
 
+    from . import sweep_kernels
+
     m, n = table.shape
     e = table.by_column
     counts = e.counts
@@ -429,7 +426,8 @@ def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray,
     left, s, right = np.linalg.svd(transposed_times(Q).T, full_matrices=False)
     U = np.column_stack([(Q @ left[:, :r]) * (s[:r] / np.sqrt(n)), level])
     Z = np.column_stack([right[:r].T * np.sqrt(n), np.ones(n)])
-    fitted = np.einsum("kr,kr->k", U[e.others], Z[column]) if e.values.size else np.zeros(0)
+    fitted = np.empty(e.values.size)
+    sweep_kernels.predictions(e.others, column, U, Z, fitted)
     noise = float(np.mean((e.values - fitted) ** 2)) if e.values.size else 1.0
     return U, Z, max(noise, 0.05)
 

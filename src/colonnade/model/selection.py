@@ -31,6 +31,7 @@ _MOST_MEMORY = 1.5e9  # Bytes of all packed covariances; beyond it there are few
 _MOST_WORK = 2e10  # Multiplications of a sweep; likewise.
 _SHORT_TAIL = 2e-4  # Of the prior's spectrum, for tables of truly low rank: there `TAIL` costs up to 10 %.
 _LONG_TAIL = 0.2  # Likewise for tables whose spectrum hardly falls, such as pictures of digits: saves up to 6 % there.
+_FAR = 10.0  # Spreads of its row and of its column by which an entry must be off to begin with Student-t noise.
 _UNLIKE = 8.0  # Predicted deviations beyond which an observed entry is named an outlier, if noise has Student-t tails.
 _DEGREES = 4.0  # Of Student-t noise where it predicts better than Gaussian noise.
 _TRIAL_SWEEPS, _MOST_SWEEPS = 30, 80
@@ -118,10 +119,12 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
         Called as ``progress(done, total)`` after each fit.
     """
     report = progress or (lambda done, total: None)
-    hidden = _hidden_places(o, np.random.default_rng(seed))
+    far = _far_places(o)
+    # Far entries stay: the settings must be chosen with them in sight.
+    hidden = np.setdiff1d(_hidden_places(o, np.random.default_rng(seed)), far)
     sides = {"columns": (False,), "rows": (True,), "auto": (False, True)}[orientation]
     if hidden.size:
-        winner = _choose(_Trials(o, hidden, rank, report), sides, rank)
+        winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank)
     else:
         winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
     report(4, 6)
@@ -161,15 +164,15 @@ class _Candidate:
 class _Trials:
     """Fits to the entries that are not hidden, judged by those that are."""
 
-    def __init__(self, o: Observations, hidden, rank, report):
+    def __init__(self, o: Observations, hidden, has_far: bool, report):
         kept = np.ones(o.values.size, bool)
         kept[hidden] = False
         self.seen, self.is_large = {False: o.only(kept)}, o.values.size > _LARGE
-        self.rank, self.report, self.tables = rank, report, {}
+        self.has_far, self.report, self.tables = has_far, report, {}
         self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
         self.values = o.values[hidden].astype(np.float64)
         table, turned = self.table(False, False), self.table(True, False)
-        self.units = [np.where(u > 0, u, 1.0) for u in (table.unit[self.rows], turned.unit[self.columns])]
+        self.units = [np.where(u > 0, u, np.inf) for u in (table.unit[self.rows], turned.unit[self.columns])]
 
     def table(self, is_turned: bool, one_unit: bool) -> ScaledTable:
         if is_turned not in self.seen:
@@ -201,7 +204,9 @@ class _Trials:
 def _choose(trials: _Trials, sides, rank) -> _Candidate:
     """The setting with the least error: each side with common noise, then one change after the other."""
     most = _most_directions(trials.seen[False], rank)
-    best = trials.judge(sides[0], Settings(min(most, _FIRST_DIRECTIONS) if rank == "auto" else most))
+    degrees = _DEGREES if trials.has_far else np.inf
+    first = Settings(min(most, _FIRST_DIRECTIONS) if rank == "auto" else most, degrees=degrees)
+    best = trials.judge(sides[0], first)
     trials.report(1, 6)
     for change in _changes(sides, trials.is_large):
         other = trials.judge(*change(best))
@@ -224,7 +229,7 @@ def _changes(sides, is_large: bool) -> Iterator:
         yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
     yield lambda c: (c.is_turned, replace(c.settings, tail=_SHORT_TAIL))
     yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
-    yield lambda c: (c.is_turned, replace(c.settings, degrees=_DEGREES))
+    yield lambda c: (c.is_turned, replace(c.settings, degrees=np.inf if np.isfinite(c.settings.degrees) else _DEGREES))
 
 
 def _needed(best: _Candidate, other: _Candidate) -> float:
@@ -264,6 +269,12 @@ def _hidden_places(o: Observations, rng) -> np.ndarray:
     return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
 
 
+def _far_places(o: Observations) -> np.ndarray:
+    """Entries that are far from the others of their row and of their column."""
+    by_row, by_column = scaled_table(o).by_column.values, scaled_table(o.transposed()).by_row.values
+    return np.flatnonzero(np.minimum(np.abs(by_row), np.abs(by_column)) > _FAR)
+
+
 def _leaving_two(drawn, groups, counts) -> np.ndarray:
     """Those drawn places whose group keeps two entries or more."""
     left = counts - np.bincount(groups, minlength=counts.size)
@@ -300,13 +311,13 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     why = "as asked" if orientation != "auto" else "predicts hidden entries better" if winner.model is not None else ""
     own = "level" if winner.settings.one_unit else "unit and level"
     noise = f"a variance for each of the {other}" if winner.settings.row_noise else f"one variance for all {other}"
-    most = f"up to {model.rank} directions" + ("" if rank == "auto" else ", as asked")
+    most = f"up to {model.rank} direction{'' if model.rank == 1 else 's'}" + ("" if rank == "auto" else ", as asked")
     words = {
         "method": "factor model learned from all columns, because no column is complete"
         if o.full_columns.size == 0
         else "factor model learned from all columns, because few are complete or the rows differ in unit",
         "orientation": f"{filled} are filled; {other} have their own {own}" + (f" ({why})" if why else ""),
-        "rank": most if exact is None else f"{exact.rank} directions",
+        "rank": most if exact is None else f"{exact.rank} direction{'' if exact.rank == 1 else 's'}",
         "noise": noise + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
         "sweeps": f"{model.n_sweeps}",
     }
@@ -324,7 +335,7 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
 
 def outliers(learned: Learned, o: Observations) -> np.ndarray:
     """Where in ``o.values`` entries stand that the model does not explain and gives hardly any weight."""
-    if not np.isfinite(learned.model.settings.degrees):
+    if learned.is_exact or not np.isfinite(learned.model.settings.degrees):
         return np.zeros(0, np.int64)
     rows, columns = o.rows.astype(np.int64), o.entry_columns.astype(np.int64)
     errors = np.abs(o.values - learned.predict(rows, columns))

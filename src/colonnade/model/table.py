@@ -127,13 +127,14 @@ def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
     seen = np.maximum(counts, 1)
     shift = np.bincount(row, clipped, m) / seen
     squares = np.bincount(row, (clipped - shift[row]) ** 2, m)
-    is_constant = squares <= (1e-15 * np.abs(shift)) ** 2 * seen
-    several = (counts >= 2) & ~is_constant
+    is_constant = np.bincount(row, values != middle[row], m) == 0
+    several = (counts >= 2) & (squares > 0)
     own = squares[several] / counts[several]
     typical = float(np.median(own)) if own.size else 1.0
     lacking = np.maximum(counts < 2, min(_ENOUGH, _likeness(own, counts[several])) - counts)
+    lacking = np.where(is_constant, np.maximum(lacking, 1), lacking)
     unit = np.sqrt((squares + lacking * typical) / (counts + lacking))
-    constant = (counts >= 2) & is_constant
+    constant = (counts >= _ENOUGH) & is_constant  # Two or three equal entries may be chance.
     return np.where(constant, middle, shift), np.where(constant, 0.0, unit)
 
 

@@ -33,11 +33,10 @@ def model_deviations(learned: Learned, n_draws: int, rows, columns, rng) -> np.n
         Of the table, as the user has it.
     rng : numpy Generator
     """
-    if learned.is_exact:
-        return np.zeros((n_draws, rows.size, columns.size))
     model = learned.model
     of_rows, of_columns = learned.at(rows, columns)
-    factor = width_factor(np.zeros(0) if learned.held_out is None else learned.held_out.scores(), LEVEL) / NORMAL
+    known = learned.held_out is not None and not learned.is_exact
+    factor = width_factor(learned.held_out.scores() if known else np.zeros(0), LEVEL) / NORMAL
     u, z = _drawn_factors(model, n_draws, of_rows, of_columns, rng)
     result = np.empty((n_draws, of_rows.size, of_columns.size))
     scale, noise = factor * model.unit[of_rows, None], np.sqrt(model.own_noise[of_rows, None])

@@ -13,6 +13,7 @@ from ..model.factor_model import unpacked
 from ..model.selection import Learned
 from ..observations import Observations
 
+_LEAST_FACTOR = 0.5  # Of the normal quantile; on real tables the factor is .7 to 1.8 of it.
 _FEWEST = 20  # Held-out entries below which the normal distribution sets the width.
 _SETTLED, _OPEN = 0.1, 0.5  # Shares of the prior variance still open: below, the entries decide; above, the prior does.
 _POOR = 0.5  # Residual in units of the column's spread from which the model explains too little.
@@ -33,7 +34,8 @@ def width_factor(scores, level: float) -> float:
     """Half the width of an interval in predicted deviations: the quantile of held-out scores, `scores` rising.
 
     The ceil(level (k + 1))-th of k scores holds a new one with probability `level` or more. Beyond the largest score,
-    and with few of them, the normal quantile takes over where it is wider.
+    and with few of them, the normal quantile takes over where it is wider. Where noise is so small that the model
+    overstates it, scores are tiny; half of the normal quantile then keeps open columns wide.
     """
     normal = float(ndtri((1 + level) / 2))
     if scores.size < _FEWEST:
@@ -41,14 +43,13 @@ def width_factor(scores, level: float) -> float:
     place = int(np.ceil(level * (scores.size + 1)))
     if place > scores.size:
         return max(normal * float(scores[-1]) / float(ndtri((1 + scores.size / (scores.size + 1)) / 2)), normal)
-    return float(scores[place - 1])
+    return max(float(scores[place - 1]), _LEAST_FACTOR * normal)
 
 
 def half_widths(learned: Learned, rows, columns, level: float) -> np.ndarray:
     """Half the widths of intervals for entries at (rows[k], columns[k]), measured anew."""
-    if learned.is_exact:
-        return np.zeros(rows.size)
-    scores = np.zeros(0) if learned.held_out is None else learned.held_out.scores()
+    known = learned.held_out is not None and not learned.is_exact
+    scores = learned.held_out.scores() if known else np.zeros(0)
     return width_factor(scores, level) * learned.deviations(rows, columns)
 
 
@@ -56,8 +57,6 @@ def mean_deviations(learned: Learned, o: Observations) -> np.ndarray:
     """Standard deviation of the mean over all rows of every column, shape (n,): only unseen entries are unsure."""
     m, n = o.shape
     variance = np.zeros(n)
-    if learned.is_exact:
-        return variance
     with np.errstate(over="ignore", invalid="ignore"):
         for j in range(n):
             missing = np.ones(m, bool)
@@ -115,21 +114,22 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) ->
     means = np.bincount(columns, o.values.astype(np.float64), n) / counts
     spread = np.sqrt(np.bincount(columns, (o.values - means[columns]) ** 2, n) / counts)
     rows = np.unique(np.linspace(0, m - 1, min(m, 200)).astype(np.int64))
+    priors = _prior_deviations(learned, rows)
+    usual = int(np.median(o.n_observed[o.n_observed > 0]))  # With as many entries the other columns were filled.
     for j in range(n):
         at = np.full(rows.size, j)
         posterior = learned.deviations(rows, at, with_noise=False)
-        prior = _prior_deviations(learned, rows, j)
+        prior = priors * learned.model.unit[j] if learned.is_turned else priors
         table.uncertainty[j] = np.sqrt(np.mean(posterior**2))
         share = float(np.mean(posterior**2 / np.where(prior > 0, prior, np.inf) ** 2))
         poor = o.n_observed[j] > 1 and table.residual[j] > _POOR * spread[j] > 0
         table.verdict[j] = _verdict(share, poor, learned.is_exact)
-        if share > _SETTLED and not learned.is_exact:
+        if share > _SETTLED:
             # The open share falls about as 1 / (1 + entries).
             wanted = (1 + o.n_observed[j]) * (share / _SETTLED - 1)
             table.more_entries[j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
     for j, verdict in verdicts_of_unfilled.items():
         table.verdict[j] = verdict
-        usual = int(np.median(o.n_observed[o.n_observed > 0]))  # With as many the other columns were filled.
         table.more_entries[j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
         if o.n_observed[j] == m:
             table.residual[j] = table.uncertainty[j] = 0.0
@@ -137,18 +137,16 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) ->
 
 
 def _verdict(share: float, poor: bool, is_exact: bool) -> str:
-    if is_exact:
-        return "recovered"
-    if poor:
+    if poor and not is_exact:
         return "poor fit"
     return "recovered" if share <= _SETTLED else "weakly determined" if share > _OPEN else "approximate"
 
 
-def _prior_deviations(learned: Learned, rows, column: int) -> np.ndarray:
-    """Deviations of the fit at these rows before any entry of the column was seen."""
+def _prior_deviations(learned: Learned, rows) -> np.ndarray:
+    """Deviations of the fit at these rows before any entry of a column was seen; of a turned model in its unit."""
     f, r = learned.model, learned.model.rank
     if learned.is_turned:  # The column's loadings are unknown: their spread over all columns, about their mean.
         K = np.cov(f.U[:, :r].T, bias=True).reshape(r, r) if f.U.shape[0] > 1 else np.eye(r)
         z = f.Z[rows, :r]
-        return f.unit[column] * np.sqrt(np.maximum(np.einsum("ka,ab,kb->k", z, K, z), 0.0))
+        return np.sqrt(np.maximum(np.einsum("ka,ab,kb->k", z, K, z), 0.0))
     return f.unit[rows] * np.linalg.norm(f.U[rows, :r], axis=1)

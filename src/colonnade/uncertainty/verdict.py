@@ -59,7 +59,7 @@ def judge(error: float, coverage: float) -> Verdict:
         Share of the held-out entries that lie within their 90 % intervals.
     """
     if error <= _ROUNDING:
-        return EXACT
+        return Verdict("use it", "Held-out entries are predicted to rounding.")
     if not np.isfinite(error):
         return NOT_JUDGED
     facts = f"The error of held-out entries is {100 * error:.3g} % of the spread of the data"
