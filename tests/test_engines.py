@@ -16,7 +16,7 @@ LARGE = 10**9
 
 def in_memory(known, **settings):
     with threadpool_limits(1, user_api="blas"):
-        return co.complete(known, **settings)
+        return co.complete(known, method="full columns", **settings)
 
 
 def noisy(rng, m=40, n=60, n_full=16, s=14, scale=1.0):

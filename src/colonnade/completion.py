@@ -692,8 +692,8 @@ def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, p
     name_overflows(space.basis, None if space.center is None else np.nan_to_num(space.center), coefficients.T, status)
     choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, learned.is_turned)
     choices |= _outliers_in_words(o, outliers(learned, o))
-    words = _bounds_words(Whole(o), (o.row_names, o.column_names), bounds)
-    choices |= {"bounds": words} if words else {}
+    whole, names, none = Whole(o), (o.row_names, o.column_names), np.zeros(0, np.int64)
+    choices |= data_in_words(whole, screened(whole), found_at(o, none), names, 0.0, bounds)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     return Completion(o, space, coefficients, status, 0.0, bounds, choices, False, run=run, learned=learned)
 

@@ -95,7 +95,8 @@ class FactorModel:
 
         result = np.empty(rows.size)
         sweep_kernels.predictions(rows, columns, self.U, self.Z, result)
-        return self.shift[rows] + self.unit[rows] * result
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.shift[rows] + self.unit[rows] * result
 
     def deviations(self, rows, columns, *, with_noise: bool = True) -> np.ndarray:
         """Predictive standard deviations at (rows[k], columns[k]) in the units of the data."""
