@@ -29,7 +29,14 @@ def thin_factors(learned: Learned, o: Observations) -> tuple[ColumnSpace, np.nda
         seen = np.bincount(o.rows, minlength=o.shape[0]) > 0
         left, right, center = loadings, f.Z[:, :r].T, np.where(seen, level, np.nan)
         status = np.where(o.n_observed > 0, Status.SOLVED, Status.PRIOR_ONLY).astype(np.int8)
+    # Products of numbers near the end of floating point leave its range; a power of 2 loses no digit.
+    side = right if learned.is_turned else left
+    largest = float(np.abs(side[np.isfinite(side)]).max(initial=0.0))
+    scale = 2.0 ** np.floor(np.log2(largest)) if largest > 0 else 1.0
+    side /= scale
     basis, coefficients, sizes = _orthonormal(left, right)
+    with np.errstate(over="ignore"):
+        coefficients, sizes = coefficients * scale, sizes * scale
     coefficients[:, status == Status.NO_OBSERVATION] = np.nan
     status[o.full_columns] = Status.FULL
     with np.errstate(over="ignore"):
