@@ -183,7 +183,7 @@ def read_and_solve(folder: Path, n: int, memory: float) -> dict:
 
 
 def complete(folder: Path, n: int, memory: float, order: str) -> dict:
-    from colonnade.blocks import complete_triples
+    from colonnade.scaling.blocks import complete_triples
 
     out, stages = folder / f"completed-{order}", {}
     start, spent = time.perf_counter(), time.process_time()

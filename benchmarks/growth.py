@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 import colonnade as co
 from benchmarks.machine import facts
 from colonnade import files, leaderboard, methods, theory
-from colonnade.inspection import inspect_observations
+from colonnade.interfaces.inspection import inspect_observations
 
 SIZES = 10_000, 30_000, 100_000
 ROWS, RANK = 60, 4

@@ -10,7 +10,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from colonnade._threads import default_threads
+from colonnade._support.threads import default_threads
 
 
 def facts() -> str:

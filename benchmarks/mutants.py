@@ -29,7 +29,8 @@ import numpy as np
 
 from benchmarks.mutations import ROOT, Mutant, draw
 
-COMPILED = "colonnade/_kernels.py", "colonnade/_tiles.py"  # Compiled lines leave no trace: tests are known by name.
+# Compiled lines leave no trace: their tests are known by name.
+COMPILED = "colonnade/model/kernels/column_kernels.py", "colonnade/model/kernels/tiles.py"
 COMPILED_TESTS = "test_solve", "test_other_machines", "test_tall", "test_faults", "test_exactness"
 START = "import os\nif 'MUTANTS_CONTEXT' in os.environ:\n    from benchmarks.mutants_plugin import start\n    start()\n"
 

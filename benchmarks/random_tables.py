@@ -28,8 +28,8 @@ import colonnade as co
 from benchmarks.machine import count, facts
 from benchmarks.random_data import Table, draw
 from colonnade import leaderboard, methods, theory
-from colonnade.inspection import inspect_observations, inspection_in_words
-from colonnade.observations import as_observations
+from colonnade.data.observations import as_observations
+from colonnade.interfaces.inspection import inspect_observations, inspection_in_words
 
 
 class Finding(AssertionError):

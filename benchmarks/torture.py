@@ -147,8 +147,8 @@ def in_child(folder: str, arguments: tuple, tall: bool, die_at: int, count=None)
     os.dup2(log.fileno(), 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
     sys.argv = ["colonnade", *arguments]
-    from colonnade import blocks
     from colonnade.__main__ import main
+    from colonnade.scaling import blocks
 
     blocks._BLOCK_ENTRIES = blocks._SMALL_BLOCK_ENTRIES = 300
     if tall:
@@ -181,8 +181,10 @@ class Torturer:
         completion = co.complete(matrix(np.random.default_rng(1)))
         completion.certificates()
         completion.interval([0], [0])
-        for name in ("blocks", "report", "leaderboard", "commands.complete", "commands.report", "commands.harness"):
+        for name in ("scaling.blocks", "measuring.leaderboard", "interfaces.report.page"):
             import_module(f"colonnade.{name}")
+        for command in ("complete", "report", "harness"):
+            import_module(f"colonnade.interfaces.cli.{command}")
 
     def undisturbed(self, folder: Path, arguments: tuple, tall: bool) -> tuple[float, int]:
         """Seconds, and calls that change the disk."""

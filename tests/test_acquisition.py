@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.acquisition._forecasting import Forecast, forecasts
-from colonnade.acquisition._measuring import Measurements
+from colonnade.measuring.acquisition._forecasting import Forecast, forecasts
+from colonnade.measuring.acquisition._measuring import Measurements
 
 from problems import hide, low_rank, relative_error, source_of
 
@@ -322,7 +322,7 @@ def test_bad_arguments(arguments, kind, words):
 @pytest.mark.parametrize("weights", [[1, 1, 1, 0.9], [1, 2, 3, 4], [0.3, 1, 1, 7]])
 def test_entries_go_to_columns_in_proportion_to_their_weights(weights, budget):
     """Column k gets its j-th entry when the level reaches j / weight: so many of the smallest levels are spent."""
-    from colonnade.acquisition._spending import _level
+    from colonnade.measuring.acquisition._spending import _level
 
     m = 12
     levels = sorted((j / w, k) for k, w in enumerate(weights) for j in range(1, m + 1))[:budget]
@@ -332,8 +332,8 @@ def test_entries_go_to_columns_in_proportion_to_their_weights(weights, budget):
 
 def test_the_error_of_an_answer_is_the_mean_square_of_entries_left_out(rng):
     """In units of the size of the data, so that no square overflows: the same for data in other units."""
-    from colonnade.acquisition._teaching import _error
-    from colonnade.leaving_out import size_of
+    from colonnade.measuring.acquisition._teaching import _error
+    from colonnade.model.leaving_out import size_of
 
     L, R = low_rank(rng, 20, 12, 2)
     M = L @ R + 0.5 * rng.standard_normal((20, 12))

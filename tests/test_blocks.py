@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from colonnade.blocks import complete_triples, solve_block
+from colonnade.scaling.blocks import complete_triples, solve_block
 
 from problems import hide, low_rank
 
@@ -92,7 +92,7 @@ def test_means_are_calibrated_on_full_columns_of_all_blocks(rng, tmp_path, monke
     np.testing.assert_array_equal(stored._asked_columns().observations.full_matrix(), full)
     for ours, theirs in zip(stored.column_means(), whole.column_means()):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr("colonnade.stored.MOST_FULL", 4)
+    monkeypatch.setattr("colonnade.files.results.stored_completion.MOST_FULL", 4)
     np.testing.assert_array_equal(stored._asked_columns().observations.full_matrix(), full[:, [0, 9, 19, 29]])
 
 

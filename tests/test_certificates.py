@@ -234,7 +234,7 @@ def test_a_partial_column_of_zeros_is_recovered(rng):
 
 def test_the_spectrum_of_nearly_dependent_rows_keeps_its_digits():
     """Singular values 1, 1/2 and 1e-6: a Gram matrix holds the square of the last to four digits only."""
-    from colonnade.certificates import _spectrum
+    from colonnade.uncertainty.certificates import _spectrum
 
     rng = np.random.default_rng(0)
     Q, V = (np.linalg.qr(rng.standard_normal((k, 3)))[0] for k in (7, 3))

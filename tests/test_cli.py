@@ -47,7 +47,7 @@ def test_demo_writes_a_picture_and_three_lines(tmp_path):
 @pytest.mark.slow
 def test_demo_is_as_good_as_it_says(tmp_path):
     """With every pixel seen nothing is off; with fewer the error grows."""
-    from colonnade.demo import complete_photograph
+    from colonnade.interfaces.demo import complete_photograph
 
     errors = []
     for share in (1.0, 0.5, 0.2):
@@ -86,6 +86,6 @@ def test_without_the_extra_the_command_says_what_it_needs(tmp_path):
 def test_a_missing_module_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch):
     from colonnade.__main__ import main
 
-    monkeypatch.setitem(sys.modules, "colonnade.cli", None)
-    with pytest.raises(ModuleNotFoundError, match=r"colonnade\.cli"):
+    monkeypatch.setitem(sys.modules, "colonnade.interfaces.cli", None)
+    with pytest.raises(ModuleNotFoundError, match=r"colonnade\.interfaces\.cli"):
         main()

@@ -9,7 +9,7 @@ from test_blocks import contents, problem, triples_of, write_triples
 from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
-from colonnade.commands._by_blocks import Size
+from colonnade.interfaces.cli._by_blocks import Size
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def test_a_result_by_blocks_and_asked_entries(triples, folder, run):  # noqa: F8
 
 
 def test_the_engine_goes_by_the_memory_limit(triples, run, monkeypatch):  # noqa: F811
-    from colonnade import estimates
+    from colonnade.scaling import dry_run
 
     code, out, _ = run("complete", triples, "-o", "one", "--memory-limit", "1GB")
     assert code == 0 and "blocks" not in out and isinstance(co.Completion.load("one"), co.Completion)
-    monkeypatch.setattr(estimates, "BYTES_IN_MEMORY", 10**9)
+    monkeypatch.setattr(dry_run, "BYTES_IN_MEMORY", 10**9)
     code, out, _ = run("complete", triples, "-o", "two", "--memory-limit", "1GB")
     assert code == 0 and "in 1 block of" in out
     np.testing.assert_allclose(co.Completion.load("one").to_dense(), co.Completion.load("two").to_dense(), rtol=1e-9)
@@ -89,8 +89,8 @@ def test_sizes():
 
 @pytest.mark.slow
 def test_the_room_on_the_disk_is_estimated_well(tmp_path):
-    from colonnade.estimates import estimate
-    from colonnade.labels import TripleFiles
+    from colonnade.scaling.dry_run import estimate
+    from colonnade.scaling.triples.labels import TripleFiles
 
     rng = np.random.default_rng(0)
     M = problem(rng, m=60, n=2_000, n_full=25, s=30, noise=0.1)

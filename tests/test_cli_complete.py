@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import colonnade as co
-from colonnade import cli
+from colonnade.interfaces import cli
 
 from problems import hide, low_rank
 
@@ -164,7 +164,7 @@ def test_strict_ends_with_four_after_writing(run, folder):
         ("a,b\n1,2\n", ["t.csv", "--rank", "3"], 3, "got 3"),
         ("a,b\n1,2\n", ["t.csv", "--row", "a"], 3, "three different columns"),
         ("a,b\n1,2\n", ["t.csv", "-o", "t.csv"], 2, "t.csv exists; choose another name with --output"),
-        ("a,b\n1,2\n", ["t.csv", "-o", "t.xlsx"], 2, "must end in one of .npy"),
+        ("a,b\n1,2\n", ["t.csv", "-o", "t.xls"], 2, "must end in one of .npy"),
         ("a,b\n1,2\n", ["t.csv", "-o", "-"], 2, "name a file or a folder"),
         ("a,b\n1,2\n", ["t.csv", "-o", "nowhere/f.csv"], 5, "create it first: "),
         ("a,b\n1,2\n", ["t.csv", "--entries", "t.csv"], 3, "no column 'row', 'column'; it has 'a', 'b'"),
@@ -186,7 +186,7 @@ def test_what_was_not_foreseen_is_still_one_line(run, folder, monkeypatch):
         raise ZeroDivisionError("by zero")
 
     (folder / "t.csv").write_text("a,b\n1,2\n")
-    monkeypatch.setattr("colonnade.files._read.read_csv", fail)
+    monkeypatch.setattr("colonnade.files.tables.reading.read_csv", fail)
     code, _, err = run("complete", "t.csv")
     assert code == 1 and err == "Error: unexpected ZeroDivisionError: by zero; run it again with --debug to see where\n"
     for arguments in (["--debug", "complete", "t.csv"], ["complete", "t.csv", "--debug"]):
@@ -225,7 +225,7 @@ def test_the_process_itself(folder):
     bad = subprocess.run([*start, "complete", "none.npy"], capture_output=True, text=True, timeout=120)
     assert bad.returncode == 5 and bad.stdout == "" and bad.stderr == "Error: there is no file none.npy\n"
     code = (  # hangs where a long solve would be, and tells that it is there
-        "import sys, time, colonnade.completion as c, colonnade.cli as cli\n"
+        "import sys, time, colonnade.completion as c, colonnade.interfaces.cli as cli\n"
         "def slow(*a, **k):\n    print('here', flush=True)\n    time.sleep(60)\n"
         "c.solve_columns = slow\n"
         "sys.argv = ['colonnade', 'complete', 'm.npy', '-o', 'f.npy']\n"

@@ -11,7 +11,8 @@ from test_cli_complete import folder, run  # noqa: F401
 from test_files import bad_files
 
 import colonnade as co
-from colonnade import _ownership, blocks
+from colonnade._support import ownership
+from colonnade.scaling import blocks
 
 LOCAL = "--engine", "local", "--rank", "3", "--center", "no", "--shrinkage", "0", "--refine", "0"
 
@@ -42,7 +43,7 @@ def test_bad_files(run, folder, name, content, words):  # noqa: F811
 
 def test_files_that_are_larger_than_they_look(run, folder, monkeypatch):  # noqa: F811
     np.savez_compressed(folder / "b.npz", X=np.zeros((1000, 2000)))
-    monkeypatch.setattr("colonnade.files._kinds.memory_size", lambda: 10e6)
+    monkeypatch.setattr("colonnade.files.tables.kinds.memory_size", lambda: 10e6)
     code, _, err = run("complete", "b.npz")
     assert code == 3 and "this machine has 10.0 MB" in err and err.count("\n") == 1 and os.listdir() == ["b.npz"]
 
@@ -115,7 +116,7 @@ def test_interrupted_runs_are_continued_as_they_were_begun_or_refused(triples, e
     os.utime(triples)
     refused("begun with other input", "--resume")
     os.utime(triples, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    with _ownership.locked(triples.parent / "out.partial"):
+    with ownership.locked(triples.parent / "out.partial"):
         refused("another run works in", "--resume")
     assert run(*arguments, "--resume")[0] == 0
     assert contents(triples.parent / "out") == expected

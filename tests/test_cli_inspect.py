@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import colonnade as co
-from colonnade.cli import COMMANDS, cli
-from colonnade.coverage import PLAIN_SHADES, as_characters, coverage
-from colonnade.inspection import inspect_observations
+from colonnade.data.seen_grid import PLAIN_SHADES, as_characters, coverage
+from colonnade.interfaces.cli import COMMANDS, cli
+from colonnade.interfaces.inspection import inspect_observations
 
 from problems import hide, low_rank
 
@@ -242,7 +242,7 @@ def test_doctor_knows_whether_the_kernel_is_compiled(tmp_path, run, monkeypatch)
     cache = tmp_path / "cache"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
     found = []
-    for make in (lambda: None, cache.mkdir, (cache / "_kernels.solve-1.py311.nbi").touch):
+    for make in (lambda: None, cache.mkdir, (cache / "column_kernels.solve-1.py311.nbi").touch):
         make()
         found.append(json.loads(run("doctor", "--json")[1])["cache"])
     assert [facts["compiled"] for facts in found] == [False, False, True]
@@ -271,7 +271,7 @@ def test_help_is_quick(tmp_path):
 
 
 def test_a_step_of_the_bars_is_half_a_decade():
-    from colonnade.commands.inspect import _BARS, _PLAIN_BARS, _spectrum_bars
+    from colonnade.interfaces.cli.inspect import _BARS, _PLAIN_BARS, _spectrum_bars
 
     for blocks, bars in ((True, _BARS), (False, _PLAIN_BARS)):
         steps = np.arange(len(bars))
@@ -291,7 +291,7 @@ def test_columns_that_do_not_vary_have_no_direction():
 
 @pytest.mark.parametrize(("n_full", "rank"), [(20, 19), (60, None)])
 def test_of_large_data_the_first_50_directions_are_looked_at(monkeypatch, n_full, rank):
-    monkeypatch.setattr("colonnade.inspection._LARGE", 100)
+    monkeypatch.setattr("colonnade.interfaces.inspection._LARGE", 100)
     known = np.random.default_rng(0).standard_normal((100, n_full + 1))
     known[0, 0] = np.nan
     found = inspect_observations(co.Observations.from_dense(known))["spectrum"]

@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 
 import colonnade as co
-from colonnade import column_space
+from colonnade.model import column_space
 
 from problems import low_rank, orthonormality, space_angle
 

@@ -15,8 +15,8 @@ import pytest
 
 import colonnade as co
 from colonnade import methods
-from colonnade.comparison import METHODS
 from colonnade.experiments import figure2
+from colonnade.methods.comparison import METHODS
 
 from problems import HOSTILE, hide, low_rank
 
@@ -410,8 +410,8 @@ def test_the_command_gives_what_the_function_gives(table, tmp_path):
 def test_the_command_ends_in_a_command_that_fills_the_file(tmp_path, monkeypatch):
     from click.testing import CliRunner
 
-    from colonnade.cli import cli
-    from colonnade.commands.compare import _next_command
+    from colonnade.interfaces.cli import cli
+    from colonnade.interfaces.cli.compare import _next_command
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
@@ -432,8 +432,8 @@ def test_the_command_ends_in_a_command_that_fills_the_file(tmp_path, monkeypatch
 def test_errors_of_the_command_are_one_line(table, tmp_path):
     from click.testing import CliRunner
 
-    from colonnade.cli import _explained
-    from colonnade.commands.compare import command as compare
+    from colonnade.interfaces.cli import _explained
+    from colonnade.interfaces.cli.compare import command as compare
 
     np.save(tmp_path / "full.npy", np.ones((4, 5)))
     (tmp_path / "old.png").write_text("old")
@@ -457,7 +457,7 @@ def test_errors_of_the_command_are_one_line(table, tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_has_finished(table, tmp_path):
     code = (
-        "import sys, time, colonnade.comparison as c, colonnade.cli as cli\n"
+        "import sys, time, colonnade.methods.comparison as c, colonnade.interfaces.cli as cli\n"
         "def slow(task):\n    print('here', file=sys.stderr, flush=True)\n    time.sleep(60)\n"
         "c.METHODS['als'] = slow\n"
         "sys.argv = ['colonnade', 'compare', 't.csv', '--methods', 'complete,row_means,als,svt']\n"

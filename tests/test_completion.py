@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 import colonnade as co
 from colonnade import Status
-from colonnade.wild_entries import Whole, wild_entries
+from colonnade.model.full_columns.wild_entries import Whole, wild_entries
 
 from problems import hide, low_rank, relative_error
 
@@ -316,11 +316,11 @@ def test_progress_on_a_terminal_and_elsewhere(rng, monkeypatch, capsys):
 
 
 def test_a_bar_on_a_terminal_is_filled_by_its_share(monkeypatch, capsys):
-    from colonnade import _progress
+    from colonnade._support import progress
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(_progress, "_EVERY", 0.0)
-    bar = _progress.progress_bar()
+    monkeypatch.setattr(progress, "_EVERY", 0.0)
+    bar = progress.progress_bar()
     for done in (0, 1, 4):
         bar(done, 4)
     drawn = [line[:38] for line in capsys.readouterr().err.split("\r")[1:]]

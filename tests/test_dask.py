@@ -19,8 +19,9 @@ from test_cli_complete import folder, run  # noqa: F401
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from colonnade import blocks, cluster, cluster_runs
-from colonnade.cluster import connected
+from colonnade.scaling import blocks
+from colonnade.scaling.dask import cluster, runs
+from colonnade.scaling.dask.cluster import connected
 
 from problems import hide, low_rank
 
@@ -157,7 +158,7 @@ def test_outliers_are_left_out_as_complete_does(client, tmp_path, table):
 def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(16)
     path = write_triples(tmp_path / "t.parquet", engines.typos(rng, m=200), rng)
-    for module in (blocks, cluster_runs):
+    for module in (blocks, runs):
         monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
     settings = {"rank": 3, "center": True, "shrinkage": 0.01, "refine": 0, "block_entries": 900, "shape": (200, 60)}
     stored = co.dask.complete(path, client, out=tmp_path / "there", **settings)
@@ -170,7 +171,7 @@ def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client,
 def test_a_basis_larger_than_memory_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(15)
     path = write_triples(tmp_path / "t.parquet", problem(rng, m=200, s=60), rng)
-    for module in (blocks, cluster_runs):
+    for module in (blocks, runs):
         monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
         monkeypatch.setattr(module, "groups_of_blocks", lambda entries, todo, r, memory: [todo[:3], todo[3:]])
     co.dask.complete(path, client, out=tmp_path / "there", block_entries=500, **FIXED)
@@ -345,9 +346,9 @@ def make_block_hard(client, k, bullets):
         def setup(self, worker):
             import time
 
-            from colonnade import cluster_tasks
+            from colonnade.scaling.dask import tasks
 
-            read_block = cluster_tasks.read_block
+            read_block = tasks.read_block
 
             def hard(where, number, record):
                 if number == k and os.path.exists(place + "/always"):
@@ -356,7 +357,7 @@ def make_block_hard(client, k, bullets):
                     time.sleep(0.05)
                 return read_block(where, number, record)
 
-            cluster_tasks.read_block = hard
+            tasks.read_block = hard
 
     client.register_plugin(Hard())
 
@@ -643,17 +644,17 @@ def test_a_note_about_trust(folder, run, monkeypatch, address, is_open):  # noqa
 
 
 def test_columns_are_cut_by_entries_and_by_number(monkeypatch):
-    monkeypatch.setattr(cluster_runs, "_PART_ENTRIES", 10)
-    monkeypatch.setattr(cluster_runs, "_PART_COLUMNS", 4)
+    monkeypatch.setattr(runs, "_PART_ENTRIES", 10)
+    monkeypatch.setattr(runs, "_PART_COLUMNS", 4)
     counts = [20, 20, 5, 5, 1, *[0] * 9, 12, 3]
     indptr = np.concatenate([[0], np.cumsum(counts)])
     rows = np.concatenate([np.arange(count) for count in counts])
     o = co.Observations((20, 16), indptr, rows, np.ones(rows.size), None, np.array([0, 1]))
-    assert cluster_runs._parts(o) == [0, 1, 2, 4, 8, 12, 15, 16]
+    assert runs._parts(o) == [0, 1, 2, 4, 8, 12, 15, 16]
 
 
 def test_of_several_infinite_entries_the_first_is_named():
-    from colonnade.cluster_tasks import observations_of
+    from colonnade.scaling.dask.tasks import observations_of
 
     chunk = np.ones((6, 3))
     chunk[3, 1], chunk[5, 0] = -np.inf, np.inf

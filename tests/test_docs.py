@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from colonnade import cli
+from colonnade.interfaces import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if page.exists()]

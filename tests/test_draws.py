@@ -7,9 +7,8 @@ import pytest
 
 import colonnade as co
 from colonnade.model.factor_model import unpacked
-from colonnade.posterior import deviations
+from colonnade.model.posterior import deviations
 from colonnade.uncertainty.draws import NORMAL, _roots, column_deviations
-from colonnade.uncertainty.factor_posterior import width_factor
 
 from problems import hide, low_rank
 
@@ -52,19 +51,22 @@ def test_entries_of_a_column_and_of_a_row_are_correlated_as_the_model_says(rng):
         filled = completion.filled_mask().T if learned.is_turned else completion.filled_mask()
         draws = completion.sample(20_000, random_state=1)
         draws = draws.transpose(0, 2, 1) if learned.is_turned else draws
-        k2 = (width_factor(learned.held_out.scores(), 0.9) / NORMAL) ** 2
+        calibration = completion._calibration
+        factors = calibration.rows.factors, completion._column_factors(np.arange(completion.shape[1]))
+        of_rows, of_columns = factors[::-1] if learned.is_turned else factors
+        k = calibration.half_width(0.9) / NORMAL
         j = int(np.argmax(filled.sum(axis=0)))
         rows = np.flatnonzero(filled[:, j])
         S = unpacked(f.column_covariance[j], r)
-        u = f.unit[rows, None] * f.U[rows, :r]
-        found, told = np.cov(draws[:, rows, j].T), k2 * u @ S @ u.T
+        u = (f.unit * of_rows)[rows, None] * f.U[rows, :r]
+        found, told = np.cov(draws[:, rows, j].T), (k * of_columns[j]) ** 2 * u @ S @ u.T
         off = ~np.eye(rows.size, dtype=bool)
         size = np.sqrt(np.outer(np.diag(found), np.diag(found)))
         assert (np.abs(found - told) / size)[off].max() < 0.04  # 5 standard errors of a correlation.
         i = int(np.argmax(filled.sum(axis=1)))
         columns = np.flatnonzero(filled[i])
-        z, T = f.Z[columns], unpacked(f.row_covariance[i], r + 1)
-        found, told = np.cov(draws[:, i, columns].T), k2 * f.unit[i] ** 2 * z @ T @ z.T
+        z, T = of_columns[columns, None] * f.Z[columns], unpacked(f.row_covariance[i], r + 1)
+        found, told = np.cov(draws[:, i, columns].T), (k * of_rows[i] * f.unit[i]) ** 2 * z @ T @ z.T
         off = ~np.eye(columns.size, dtype=bool)
         size = np.sqrt(np.outer(np.diag(found), np.diag(found)))
         assert (np.abs(found - told) / size)[off].max() < 0.04

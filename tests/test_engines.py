@@ -7,7 +7,7 @@ from test_tall import everything_is_tall
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from colonnade.blocks import complete_triples
+from colonnade.scaling.blocks import complete_triples
 
 from problems import hide, low_rank
 

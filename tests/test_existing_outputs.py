@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade import cli, files
+from colonnade import files
+from colonnade.interfaces import cli
 
 MEMORY = "--engine", "memory"
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import colonnade as co
-from colonnade.solve import solve_columns
+from colonnade.model.solve import solve_columns
 
 from problems import hide, low_rank
 

@@ -8,8 +8,8 @@ import pytest
 
 import colonnade as co
 from colonnade import leaderboard, methods
-from colonnade.leaving_out import leave_one_out
-from colonnade.posterior import fitted_variances
+from colonnade.model.leaving_out import leave_one_out
+from colonnade.model.posterior import fitted_variances
 
 from problems import hide, low_rank
 

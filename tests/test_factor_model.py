@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.model import sweep_kernels
 from colonnade.model.factor_model import Settings, Sweeps, unpacked
+from colonnade.model.kernels import sweep_kernels
 from colonnade.model.selection import learn_table
 from colonnade.model.table import scaled_table
 
@@ -40,7 +40,8 @@ def test_columns_are_updated_as_the_equations_say(rng):
     o = co.Observations.from_dense(M)
     Z, S, logs = np.zeros((n, q)), np.zeros((n, r * (r + 1) // 2)), np.zeros(n)
     sweep_kernels.update_columns(
-        *(0, n, o.indptr, o.rows, o.values, np.zeros(0)), U, np.ascontiguousarray(moments), 1 / v, Z, S, logs
+        *(0, n, o.indptr, o.rows, o.values, np.zeros(0), (o.indptr, o.rows, np.zeros(n, bool))),
+        *(np.zeros((2, moments.shape[1])), U, np.ascontiguousarray(moments), 1 / v, np.eye(r), Z, S, logs),
     )
     for j, (z, covariance, log) in enumerate(columns_in_numpy(M, U, T, v)):
         np.testing.assert_allclose(Z[j, :r], z, rtol=1e-10, atol=1e-12)
@@ -62,7 +63,8 @@ def test_rows_are_updated_as_the_equations_say(rng):
     across = co.Observations.from_dense(M).transposed()
     U, T, logs, squares = np.zeros((m, q)), np.zeros((m, q * (q + 1) // 2)), np.zeros(m), np.zeros(m)
     sweep_kernels.update_rows(
-        *(0, m, across.indptr, across.rows, across.values, np.zeros(0), Z),
+        *(0, m, across.indptr, across.rows, across.values, np.zeros(0)),
+        *((across.indptr, across.rows, np.zeros(m, bool)), np.zeros((2, lower[0].size)), Z),
         *(np.ascontiguousarray(second[:, lower[0], lower[1]]), 1 / v, prior, shift, U, T, logs, squares),
     )
     for i in range(m):
@@ -226,7 +228,7 @@ def test_the_mean_of_a_column_is_inside_its_interval(rng):
 def test_the_number_of_threads_changes_no_byte(rng, monkeypatch):
     M, _ = gappy(rng, 30, 40)
     first = co.complete(M).to_dense()
-    monkeypatch.setattr("colonnade._threads.default_threads", lambda: 1)
+    monkeypatch.setattr("colonnade._support.threads.default_threads", lambda: 1)
     assert first.tobytes() == co.complete(M).to_dense().tobytes()
 
 

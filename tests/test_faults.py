@@ -17,9 +17,9 @@ import pytest
 from test_blocks import FIXED, contents, problem, triples_of, write_triples
 
 import colonnade as co
-from colonnade import checkpoints
-from colonnade._ownership import MARKS
-from colonnade.blocks import complete_triples
+from colonnade._support.ownership import MARKS
+from colonnade.files.results import checkpoints
+from colonnade.scaling.blocks import complete_triples
 
 BLOCKS = {"block_entries": 500, **FIXED}
 
@@ -128,7 +128,9 @@ def test_twenty_times_kill_9(shuffled, tmp_path):
     path, expected = shuffled
     rng = np.random.default_rng()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["colonnade.blocks", "colonnade._kernels", "duckdb", "pyarrow.parquet"])
+    context.set_forkserver_preload(
+        ["colonnade.scaling.blocks", "colonnade.model.kernels.column_kernels", "duckdb", "pyarrow.parquet"]
+    )
     out, kills, longest = tmp_path / "out", 0, 1.0
     while kills < 20:
         process = context.Process(target=work, args=(path, out))

@@ -158,7 +158,7 @@ def test_parquet_of_polars(known, tmp_path):
 
 @pytest.mark.parametrize("transpose", [False, True])
 def test_zarr(known, tmp_path, transpose, monkeypatch):
-    monkeypatch.setattr("colonnade.files._write._CHUNK", 4)
+    monkeypatch.setattr("colonnade.files.tables.writing._CHUNK", 4)
     array = zarr.create_array(
         tmp_path / "m.zarr", data=(known.T if transpose else known).astype("f4"), fill_value=np.nan
     )
@@ -175,7 +175,7 @@ def test_zarr(known, tmp_path, transpose, monkeypatch):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("transpose", [False, True])
 def test_triples_stay_triples(known, rng, tmp_path, ending, transpose, monkeypatch):
-    monkeypatch.setattr("colonnade.files._kinds._BLOCK_CELLS", 30)
+    monkeypatch.setattr("colonnade.files.tables.kinds._BLOCK_CELLS", 30)
     i, j = np.nonzero(~np.isnan(known))
     order = rng.permutation(i.size)
     i, j = i[order], j[order]
@@ -187,7 +187,9 @@ def test_triples_stay_triples(known, rng, tmp_path, ending, transpose, monkeypat
     table = pa.table({**places, "wind": known[i, j]})
     path, out = tmp_path / f"t.{ending}", tmp_path / f"f.{ending}"
     if ending == "csv":
-        table = table.set_column(1, "station", pa.array([files._csv.guarded(x) for x in table["station"].to_pylist()]))
+        table = table.set_column(
+            1, "station", pa.array([files.tables.csv.guarded(x) for x in table["station"].to_pylist()])
+        )
     (pa.csv.write_csv if ending == "csv" else pq.write_table)(table, path)
     fields = {"row": "day", "column": "station", "value": "wind", "transpose": transpose}
     completion, again = there_and_back(path, out, **fields)
@@ -207,7 +209,7 @@ def test_one_kind_into_another(known, tmp_path):
     files.write(completed(tmp_path / "f.csv"), tmp_path / "f.npy")
     same(completion, co.read(tmp_path / "f.npy"))
     with pytest.raises(ValueError, match=r"no ending that says its kind; those are \.npy"):
-        files.write(completion, tmp_path / "f.xlsx")
+        files.write(completion, tmp_path / "f.sav")
 
 
 def test_what_could_not_be_filled_stays_empty(tmp_path):

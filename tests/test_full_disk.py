@@ -11,10 +11,11 @@ import pytest
 from test_names import FIXED, triples
 
 import colonnade as co
-from colonnade import files, harness, report
-from colonnade.blocks import complete_triples
-from colonnade.cli import _explained
+from colonnade import files, harness
 from colonnade.experiments._results import write_atomically
+from colonnade.interfaces.cli import _explained
+from colonnade.interfaces.report import page
+from colonnade.scaling.blocks import complete_triples
 
 pytestmark = pytest.mark.slow
 
@@ -53,13 +54,13 @@ def refused(action, path, place):
 @pytest.mark.parametrize("looked", [True, False], ids=["beforehand", "while it is written"])
 def test_tables(small, completion, name, looked, monkeypatch):
     if not looked:
-        monkeypatch.setattr(files._write, "refuse_without_room", lambda path, needed: None)
+        monkeypatch.setattr(files.tables.writing, "refuse_without_room", lambda path, needed: None)
     refused(lambda: files.write(completion, small / name), small / name, small)
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.parquet"])
 def test_triples(small, name, tmp_path, monkeypatch):
-    monkeypatch.setattr(files._write, "refuse_without_room", lambda path, needed: None)
+    monkeypatch.setattr(files.tables.writing, "refuse_without_room", lambda path, needed: None)
     rng = np.random.default_rng(0)
     source = tmp_path / "t.parquet"
     triples(rng.standard_normal((100, 200))).to_parquet(source, index=False)
@@ -68,7 +69,7 @@ def test_triples(small, name, tmp_path, monkeypatch):
 
 
 def test_other_files(small, completion, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "report_html", lambda completion, command: "x" * 100_000)
+    monkeypatch.setattr(page, "report_html", lambda completion, command: "x" * 100_000)
     o = completion.observations
     asked = pd.DataFrame({"row": o.row_names[:200], "column": o.column_names[0]})
     asked.to_csv(tmp_path / "asked.csv", index=False)
@@ -78,7 +79,7 @@ def test_other_files(small, completion, tmp_path, monkeypatch):
         "f.csv": lambda path: files.write_entries(completion, tmp_path / "asked.csv", path),
         "f.parquet": lambda path: files.write_observed(o, path),
         "g.csv": lambda path: files.write_scores(table, [f"{j:0900}" for j in range(100)], path),
-        "f.html": lambda path: report.write_report(completion, path),
+        "f.html": lambda path: page.write_report(completion, path),
         "f.json": lambda path: harness.write_samples(answered, np.arange(20_000), path),
         "result": lambda path: completion.save(path),
     }.items():
@@ -110,7 +111,7 @@ def test_an_error_that_names_the_file_under_which_it_was_begun(tmp_path, complet
     def fail(path, *arguments, **options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(files._write, "write_arrays", fail)
+    monkeypatch.setattr(files.tables.writing, "write_arrays", fail)
     refused(lambda: files.write(completion, tmp_path / "f.npz"), tmp_path / "f.npz", tmp_path)
 
 

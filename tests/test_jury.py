@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.hidden_columns import DRAWS, hidden_in_turn, some_of_the_full
-from colonnade.jury import Jury, is_unsure
-from colonnade.leaving_out import Model
-from colonnade.losses import weights_of
+from colonnade.model.full_columns.hidden_columns import DRAWS, hidden_in_turn, some_of_the_full
+from colonnade.model.full_columns.jury import Jury, is_unsure
+from colonnade.model.full_columns.losses import weights_of
+from colonnade.model.leaving_out import Model
 
 from problems import hide, low_rank
 
@@ -36,7 +36,7 @@ def test_every_hidden_column_is_apart_from_the_others_and_keeps_as_many_entries_
 
 
 def test_some_of_the_full_are_rows_of_full_columns(rng, monkeypatch):
-    monkeypatch.setattr("colonnade.hidden_columns._CELLS", 60)
+    monkeypatch.setattr("colonnade.model.full_columns.hidden_columns._CELLS", 60)
     M = rng.standard_normal((40, 12))
     known, seen = hide(rng, M, 8, 5)
     rows, A, _ = some_of_the_full(co.Observations.from_dense(known), 6)
@@ -144,7 +144,7 @@ def test_the_only_full_column_teaches_whatever_is_in_it(rng):
 
 
 def test_drawn_columns_keep_their_scales_without_the_wild_one(rng):
-    from colonnade.wild_entries import without_wild
+    from colonnade.model.full_columns.wild_entries import without_wild
 
     M = rng.standard_normal((30, 40))
     o = co.observe(M, n_full_columns=10, n_entries=8, random_state=rng)
@@ -179,7 +179,7 @@ def test_full_columns_that_are_asked_too_help_where_columns_are_unequal(monkeypa
         known, seen = hide(rng, M, 40, 8)
         errors = []
         for unsure in (0.1, np.inf):
-            monkeypatch.setattr("colonnade.jury._UNSURE", unsure)
+            monkeypatch.setattr("colonnade.model.full_columns.jury._UNSURE", unsure)
             errors.append(hidden_error(co.complete(known, refine=0).to_dense(), M, seen))
         ratios.append(errors[0] / errors[1])
     assert np.exp(np.mean(np.log(ratios))) < 0.97
@@ -196,7 +196,7 @@ def test_offsets_are_taken_where_they_are_likely_to_help(monkeypatch):
         known, seen = hide(rng, M, 12, 15)
         errors = []
         for n_standard_errors in (0.5, 2.0):
-            monkeypatch.setattr("colonnade.learn._LIKELY", n_standard_errors)
+            monkeypatch.setattr("colonnade.model.full_columns.learn._LIKELY", n_standard_errors)
             errors.append(hidden_error(co.complete(known, refine=0).to_dense(), M, seen))
         ratios.append(errors[0] / errors[1])
     assert np.exp(np.mean(np.log(ratios))) < 0.998 and max(ratios) < 1.02

@@ -1,83 +1,169 @@
-"""A stage imports only earlier stages; importing the package stays light."""
+"""A room imports only rooms before it and nothing private of another room; importing the package stays light."""
 
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import colonnade
 
-ORDER = [
-    ["_progress", "_printable"],
-    ["_arguments", "provenance", "_threads", "_tiles", "by_value", "contours"],
-    ["_numbers", "_ownership"],
-    ["_writing", "set_aside", "_frame_numbers"],
-    ["frames", "_kernels", "theory", "checkpoints", "manifests"],
-    ["sources", "planning", "_gram"],
-    ["observations"],
-    ["sampling", "hidden_columns", "wild_entries", "nothing_full", "files", "block_files", "coverage", "harness"],
-    ["column_space", "grouping", "cluster", "disk_columns"],
-    ["leaving_out", "solve", "labels", "cutting"],
-    ["losses", "out_of_line", "posterior", "model"],
-    ["jury", "uncertainty", "extension"],
-    ["learn"],
-    ["trials"],
-    ["certificates", "intervals", "means", "refine", "row_selection"],
-    ["evidence"],
-    ["plots"],
-    ["completion", "block_learning", "tall"],
-    ["stored", "summary", "_imputer", "inspection"],
-    ["storage"],
-    ["blocks"],
-    ["estimators", "low_rank_imputer", "estimates", "cluster_tasks"],
-    ["cluster_runs"],
-    ["acquisition", "demo", "methods", "experiments", "leaderboard", "report", "dask"],
-    ["comparison"],
-    ["commands"],
-    ["cli"],
-    ["__init__"],
-    ["__main__"],
+ROOT = Path(colonnade.__file__).parent
+
+# Every file belongs to one of these; `completion` is a file by itself. A room imports only what stands before it.
+ROOMS = [
+    "_support",
+    "data",
+    "model",
+    "uncertainty",
+    "completion",
+    "files",
+    "measuring",
+    "methods",
+    "scaling",
+    "experiments",
+    "interfaces",
+]
+
+# Imports inside a function, against the order: methods of `Completion` that save, load, summarise and plot, and the
+# function of `complete` that runs another method.
+LATE = {
+    ("completion", "_by_method", "methods"),
+    ("completion", "_repr_html_", "interfaces.summary"),
+    ("completion", "load", "files.results.saving"),
+    ("completion", "plot", "interfaces.plots"),
+    ("completion", "save", "files.results.saving"),
+    ("completion", "summary", "interfaces.summary"),
+    ("uncertainty.explanation", "plot", "interfaces.explanation_plot"),
+}
+
+
+def modules():
+    """The dotted name of every module within the package, and its file."""
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+MODULES = dict(modules())
+
+
+def imports_of(name):
+    """(function or None, module, imported name or None) for every import of our modules, anywhere in a module."""
+    path = MODULES[name]
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    yield from _imports_below(ast.parse(path.read_text(encoding="utf-8")), package, None)
+
+
+def _imports_below(node, package, function):
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((function, *_target(alias.name)) for alias in child.names if _is_ours(alias.name))
+        elif isinstance(child, ast.ImportFrom):
+            base = ".".join(["colonnade", *package[: len(package) - child.level + 1]]) if child.level else ""
+            base = ".".join(part for part in (base, child.module) if part)
+            yield from ((function, *_target(base, alias.name)) for alias in child.names if _is_ours(base))
+        is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+        yield from _imports_below(child, package, child.name if is_function else function)
+
+
+def _is_ours(dotted):
+    return dotted.partition(".")[0] == "colonnade"
+
+
+def _target(dotted, name=None):
+    """The module that is imported, without the package, and the name that is imported from it."""
+    base = dotted.partition(".")[2]
+    whole = f"{base}.{name}".strip(".")
+    return (whole, None) if whole in MODULES else (base, name)
+
+
+def room_of(module):
+    return module.partition(".")[0]
+
+
+IMPORTS = {name: list(imports_of(name)) for name in MODULES}
+ACROSS = [  # (module, function, imported module, name); the root of the package is no room
+    (name, function, module, imported)
+    for name, found in IMPORTS.items()
+    for function, module, imported in found
+    if room_of(name) in ROOMS and module and room_of(module) != room_of(name)
 ]
 
 
-# Imported late, inside a function, against the order: a method that hands over to its own module.
-LATE = {("completion", "certificates"), ("completion", "storage"), ("completion", "summary"), ("completion", "methods")}
-
-
-def imports_of(path):
-    """Names of our own modules that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            yield from [node.module.split(".")[0]] if node.module else [name.name for name in node.names]
-
-
-def test_a_stage_imports_only_earlier_stages():
-    rank = {name: k for k, names in enumerate(ORDER) for name in names}
-    files = sorted(Path(colonnade.__file__).parent.glob("*.py"))
-    assert {file.stem for file in files} <= rank.keys(), "a new module needs a place in ORDER"
-    wrong = [
-        f"{file.stem} imports {name}"
-        for file in files
-        for name in imports_of(file)
-        if name in rank and rank[name] >= rank[file.stem] and (file.stem, name) not in LATE
+def test_the_imports_of_every_file_are_seen():
+    assert len(ACROSS) > 500
+    assert (None, "data.observations", "Observations") in IMPORTS["model.solve"]
+    assert ("transposed", "data.transposing", None) in IMPORTS["data.observations"]
+    assert list(_imports_below(ast.parse("def f():\n import colonnade.model.solve"), [], None)) == [
+        ("f", "model.solve", None)
     ]
-    assert not wrong
 
 
-def test_kernels_import_nothing_of_ours_but_the_tiles():
-    kernels = Path(colonnade.__file__).parent / "_kernels.py"
-    assert set(imports_of(kernels)) == {"_tiles"}
+def test_the_root_holds_the_rooms_and_little_else():
+    entries = {path.name for path in ROOT.iterdir() if path.name != "__pycache__"}
+    rooms = {room for room in ROOMS if room != "completion"}
+    assert entries == rooms | {"__init__.py", "__main__.py", "completion.py", "py.typed"}
 
 
-def test_import_is_light():
-    code = (
-        "import sys, colonnade; print(*[m for m in ('numba','matplotlib','dask','pandas','click') if m in sys.modules])"
-    )
+def test_every_room_says_what_it_is_for():
+    for folder in {path.parent for path in MODULES.values()}:
+        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))), folder
+
+
+def test_a_room_imports_only_rooms_before_it():
+    against = {
+        (name, function, module)
+        for name, function, module, _ in ACROSS
+        if ROOMS.index(room_of(module)) > ROOMS.index(room_of(name))
+    }
+    assert against == LATE
+
+
+def test_rooms_take_only_the_version_from_the_root():
+    in_rooms = [found for name, found in IMPORTS.items() if room_of(name) in ROOMS]
+    taken = {imported for found in in_rooms for _, module, imported in found if not module}
+    assert taken == {"__version__"}
+
+
+def test_nothing_private_crosses_a_wall():
+    private = [
+        f"{name} imports {imported or ''} of {module}"
+        for name, _, module, imported in ACROSS
+        if any(part.startswith("_") for part in (*module.split(".")[1:], imported or ""))
+    ]
+    assert not private
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    at_once = {name: {module for function, module, _ in IMPORTS[name] if function is None} for name in MODULES}
+    TopologicalSorter(at_once).prepare()
+
+
+def test_compiled_loops_import_nothing_of_ours_but_their_tools():
+    kernels = [name for name in MODULES if name.startswith("model.kernels.")] + ["data.transposing"]
+    allowed = {"_support.compiling", "model.kernels.inverses", "model.kernels.tiles"}
+    assert {module for name in kernels for _, module, _ in IMPORTS[name]} == allowed
+
+
+@pytest.mark.parametrize(
+    "asked, heavy",
+    [("co", "numba matplotlib dask pandas click"), ("co.complete, co.read, co.compare", "numba dask click")],
+)
+def test_import_is_light(asked, heavy):
+    code = f"import sys, colonnade as co; {asked}; print(*[m for m in {heavy.split()} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert found == []
 
 
 def test_no_module_hides_a_public_name():
-    modules = {file.stem for file in Path(colonnade.__file__).parent.glob("*.py")}
-    hidden = [name for name in colonnade._MODULE_OF if name in modules]
+    at_the_root = {room_of(name) for name in MODULES}
+    hidden = [name for name in colonnade._MODULE_OF if name in at_the_root]
     assert not hidden, "importing that module would replace the public name"
+
+
+def test_every_public_name_is_found():
+    for name in colonnade.__all__:
+        assert getattr(colonnade, name) is not None

@@ -7,10 +7,10 @@ import pytest
 
 import colonnade as co
 from colonnade import Status
-from colonnade.column_space import with_offset
-from colonnade.learn import _are_alike, learn
-from colonnade.leaving_out import Model, column_losses, is_no_chance, leave_one_out, leave_out
-from colonnade.losses import Asked, best_noise, with_midpoints
+from colonnade.model.column_space import with_offset
+from colonnade.model.full_columns.learn import _are_alike, learn
+from colonnade.model.full_columns.losses import Asked, best_noise, with_midpoints
+from colonnade.model.leaving_out import Model, column_losses, is_no_chance, leave_one_out, leave_out
 
 from problems import hide, low_rank
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from colonnade.leaving_out import column_losses, is_no_chance
+from colonnade.model.leaving_out import column_losses, is_no_chance
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e300])

@@ -12,8 +12,9 @@ import zarr
 from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
-from colonnade import blocks, files
-from colonnade.files import _tables
+from colonnade import files
+from colonnade.files.tables import table_writers
+from colonnade.scaling import blocks
 
 from problems import hide, low_rank
 
@@ -28,7 +29,7 @@ def tell(path=sys.argv.pop()):
         file.write(next(line for line in status if line.startswith("VmHWM")).split()[1])
 
 atexit.register(tell)
-from colonnade.cli import run
+from colonnade.interfaces.cli import run
 run()
 """
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
@@ -187,7 +188,7 @@ def test_row_names_are_written_as_the_type_that_they_were(tmp_path, kind, monkey
     names = pa.array([f"r{k % 5}" for k in range(7)]).cast(kind)
     columns = {f"c{j}": pa.array(known[:, j], from_pandas=True) for j in range(9)}
     pq.write_table(pa.table({"name": names, **columns}), tmp_path / "t.parquet")
-    monkeypatch.setattr(_tables, "TEXT_BYTES", 5)  # so that a few lines are written at a time
+    monkeypatch.setattr(table_writers, "TEXT_BYTES", 5)  # so that a few lines are written at a time
     completion = co.complete(co.read(tmp_path / "t.parquet"), rank=1, center=False, shrinkage=0, refine=0)
     files.write(completion, tmp_path / "filled.parquet")
     written = pq.read_table(tmp_path / "filled.parquet")
@@ -203,7 +204,7 @@ def test_triples_with_long_names_are_written_some_at_a_time(tmp_path, monkeypatc
     values = (1.0 + rows) * (1.0 + columns)
     pq.write_table(pa.table({**labels, "value": values[seen]}), tmp_path / "t.parquet")
     completion = co.complete(co.read(tmp_path / "t.parquet"), rank=1, center=False, shrinkage=0, refine=0)
-    monkeypatch.setattr(_tables, "TEXT_BYTES", 20)
+    monkeypatch.setattr(table_writers, "TEXT_BYTES", 20)
     files.write(completion, tmp_path / "filled.parquet")
     np.testing.assert_allclose(co.read(tmp_path / "filled.parquet").to_dense(), values.reshape(10, 6).T, rtol=1e-9)
 

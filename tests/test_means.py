@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.column_space import with_offset
-from colonnade.hidden_columns import offset_beside
-from colonnade.means import _inverse, _Model, _surely_larger
+from colonnade.model.column_space import with_offset
+from colonnade.model.full_columns.hidden_columns import offset_beside
+from colonnade.uncertainty.means import _inverse, _Model, _surely_larger
 
 from problems import hide, low_rank
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.blocks import complete_triples
-from colonnade.out_of_line import out_of_line
-from colonnade.refine import _single
-from colonnade.wild_entries import Whole, rare_code
+from colonnade.model.full_columns.out_of_line import out_of_line
+from colonnade.model.full_columns.refine import _single
+from colonnade.model.full_columns.wild_entries import Whole, rare_code
+from colonnade.scaling.blocks import complete_triples
 
 from problems import hide, low_rank
 
@@ -118,7 +118,7 @@ def test_many_columns_are_looked_at_piece_by_piece(rng, monkeypatch):
     completion = co.complete(spoiled)
     expected = out_of_line(completion.space, completion.observations, completion.penalty, None)
     assert expected.size == 10
-    monkeypatch.setattr("colonnade.out_of_line._PIECE_ENTRIES", 50)
+    monkeypatch.setattr("colonnade.model.full_columns.out_of_line._PIECE_ENTRIES", 50)
     np.testing.assert_array_equal(
         out_of_line(completion.space, completion.observations, completion.penalty, None), expected
     )

@@ -13,13 +13,15 @@ from test_blocks import FIXED, contents, problem, triples_of, write_triples
 from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
-from colonnade import _writing, blocks, checkpoints
-from colonnade._ownership import begun_folder, locked
-from colonnade._writing import new_file
-from colonnade.blocks import complete_triples
+from colonnade._support import atomic_writing
+from colonnade._support.atomic_writing import new_file
+from colonnade._support.ownership import begun_folder, locked
 from colonnade.experiments import reproduce
 from colonnade.files import write, write_observed
-from colonnade.report import write_report
+from colonnade.files.results import checkpoints
+from colonnade.interfaces.report.page import write_report
+from colonnade.scaling import blocks
+from colonnade.scaling.blocks import complete_triples
 
 BLOCKS = {"block_entries": 500, **FIXED}
 LOCAL = "--engine", "local", "--rank", "3", "--center", "no", "--shrinkage", "0", "--refine", "0"
@@ -212,7 +214,7 @@ def test_a_result_returns_if_the_run_that_replaces_it_is_killed_in_between(tmp_p
     completion.save(tmp_path / "res")
     before = contents(tmp_path / "res")
     with monkeypatch.context() as patch:
-        patch.setattr(_writing, "discard", lambda folder, path: None)
+        patch.setattr(atomic_writing, "discard", lambda folder, path: None)
         patch.setattr(os, "rename", renaming_fails_for("content"))
         with pytest.raises(OSError, match="disk"):
             completion.save(tmp_path / "res", force=True)

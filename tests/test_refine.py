@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade import refine
-from colonnade.learn import learn
-from colonnade.posterior import fitted_variances
-from colonnade.refine import _coefficients, _explained_by, _relearned, _row_moves
+from colonnade.model.full_columns import refine
+from colonnade.model.full_columns.learn import learn
+from colonnade.model.full_columns.refine import _coefficients, _explained_by, _relearned, _row_moves
+from colonnade.model.posterior import fitted_variances
 
 from problems import hide, low_rank, relative_error
 

@@ -14,10 +14,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import colonnade as co
-from colonnade import cli
-from colonnade.certificates import remedy
-from colonnade.evidence import hold_out, spectrum
-from colonnade.report import plain_name, report_html, write_report
+from colonnade.interfaces import cli
+from colonnade.interfaces.report.page import plain_name, report_html, write_report
+from colonnade.uncertainty.certificates import remedy
+from colonnade.uncertainty.diagnostics import hold_out, spectrum
 
 from problems import HOSTILE, hide, low_rank, noisy
 
@@ -301,7 +301,7 @@ def test_the_commands_write_the_report(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("length", [1_999, 2_000, 2_001, 100_000])
 def test_a_long_command_is_cut_to_2000_characters(length):
-    from colonnade.report import _run
+    from colonnade.interfaces.report.page import _run
 
     _, o = noisy(np.random.default_rng(0))
     command = ("colonnade complete " + "x" * length)[:length]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.report import write_report
+from colonnade.interfaces.report.page import write_report
 
 from problems import HOSTILE, noisy
 

@@ -162,7 +162,7 @@ def test_bad_arguments(arguments, kind, words):
 
 def test_one_exchange_is_an_exchange():
     """A row of length 1 is exchanged for one of length 2 in the same direction; nothing is left to exchange then."""
-    from colonnade.row_selection import _exchange
+    from colonnade.measuring.row_selection import _exchange
 
     U, price = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]]), np.ones(3)
     chosen, others = np.array([0, 1]), np.array([2])
@@ -173,7 +173,7 @@ def test_one_exchange_is_an_exchange():
 @pytest.mark.parametrize("n_start", (0, 3, 5))
 def test_each_added_row_lowers_the_trace_most_for_its_price(rng, n_start):
     """Every candidate is tried by an inverse of its own."""
-    from colonnade.row_selection import _penalty, grow_rows
+    from colonnade.measuring.row_selection import _penalty, grow_rows
 
     U, variances, noise, cost = basis(rng, 40, 4), [9.0, 2.0, 1.0, 0.5], 0.8, rng.uniform(0.5, 2, 40)
     space = space_of(U, variances, noise)

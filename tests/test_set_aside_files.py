@@ -233,7 +233,7 @@ def test_one_kind_into_another(known, tmp_path):
     files.write(completion, tmp_path / "f.csv")
     back = pd.read_csv(tmp_path / "f.csv", keep_default_na=False)
     assert back.columns.tolist() == table.column_names
-    guarded = [files._csv.guarded(note) for note in NOTES]
+    guarded = [files.tables.csv.guarded(note) for note in NOTES]
     assert back["large"].tolist() == guarded and back["notes"].tolist() == ["", *guarded[1:]]
     assert back["flag"].tolist() == ["true", "", "false"] * 4 and back["day"].tolist() == DAYS
     assert back["count"].tolist() == table["count"].to_pylist()
@@ -303,7 +303,7 @@ def test_names_are_for_tables(tmp_path, known):
     np.save(tmp_path / "m.npy", known)
     write_cells(tmp_path / "3.csv", [["row", "column", "value"], ["a", "x", "1"], ["b", "x", "2"]])
     for path, kind in ((tmp_path / "m.npy", "npy"), (tmp_path / "3.csv", "triples")):
-        with pytest.raises(ValueError, match=rf"name columns of wide csv and Parquet files; got {kind}"):
+        with pytest.raises(ValueError, match=rf"name columns of wide csv, Parquet and xlsx files; got {kind}"):
             co.read(path, ignore=["value"])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.solve import Status, solve_columns_in_numpy
+from colonnade.model.solve import Status, solve_columns_in_numpy
 
 
 def ragged(rng, m=90, n=60, r=7, counts=None, weights=False, noise=0.1, dtype=np.float64):
@@ -101,7 +101,7 @@ def test_a_column_in_a_group_has_the_bytes_of_the_column_alone(rng):
 
 
 def test_groups_hold_together_what_belongs_together(rng):
-    from colonnade.solve import _groups_of_equal_rows
+    from colonnade.model.solve import _groups_of_equal_rows
 
     rows = np.array([[0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [4, 5]], np.int32)
     weights = np.ones(12, np.float32)
@@ -214,10 +214,10 @@ def test_status_messages_end_in_a_remedy():
 
 
 def test_the_codes_of_the_kernel_are_those_of_status():
-    from colonnade import _kernels
+    from colonnade.model.kernels import column_kernels
 
     for status in Status:
-        assert status == Status.FULL or getattr(_kernels, status.name) == status
+        assert status == Status.FULL or getattr(column_kernels, status.name) == status
 
 
 def bumps(m, r):

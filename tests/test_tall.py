@@ -7,13 +7,15 @@ import pytest
 from test_blocks import contents, problem, triples_of, write_triples
 
 import colonnade as co
-from colonnade import _gram, block_learning, blocks, column_space, tall
-from colonnade.block_files import Block, write_entries
-from colonnade.blocks import complete_triples
-from colonnade.checkpoints import publish_array
-from colonnade.disk_columns import FullColumns, RowFile
-from colonnade.learn import Lesson
-from colonnade.wild_entries import Screening
+from colonnade.files.results.block_files import Block, write_entries
+from colonnade.files.results.checkpoints import publish_array
+from colonnade.files.results.disk_columns import FullColumns, RowFile
+from colonnade.model import column_space
+from colonnade.model.full_columns.learn import Lesson
+from colonnade.model.full_columns.wild_entries import Screening
+from colonnade.model.kernels import gram_kernels
+from colonnade.scaling import block_learning, blocks, tall
+from colonnade.scaling.blocks import complete_triples
 
 from problems import orthonormality
 
@@ -98,8 +100,8 @@ def test_kernels_agree_with_numpy(rng, dtype):
     Z = rng.standard_normal((9, r))
     found = []
     for grams, residuals in (
-        (_gram.add_grams, _gram.add_residuals),
-        (_gram.add_grams_in_numpy, _gram.add_residuals_in_numpy),
+        (gram_kernels.add_grams, gram_kernels.add_residuals),
+        (gram_kernels.add_grams_in_numpy, gram_kernels.add_residuals_in_numpy),
     ):
         G, b, t = np.zeros((9, r, r)), np.zeros((9, r)), np.zeros((9, r))
         at, again = o.indptr[:-1].copy(), o.indptr[:-1].copy()
@@ -127,7 +129,7 @@ def test_a_column_space_whose_basis_is_written(rng, tmp_path, monkeypatch, cente
     np.testing.assert_array_equal(columns.at_rows([5, 1_999]), A[[5, 1_999]])
     for rows in (None, 100, 777):
         with open(tmp_path / "written.npy", "wb+") as file:
-            space = co.column_space.fit_stored_column_space(
+            space = co.model.column_space.fit_stored_column_space(
                 columns, lambda k, kind: RowFile(file, m, k, kind, is_new=True), rank=r, center=center, block_rows=rows
             )
         U = np.load(tmp_path / "written.npy")

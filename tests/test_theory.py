@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from colonnade import theory
-from colonnade.planning import _draws_for_distinct, gaussian_coherence, plan
+from colonnade.measuring.planning import _draws_for_distinct, gaussian_coherence, plan
 
 BIG, SMALL = 1e300, 1e-300
 

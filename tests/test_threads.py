@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import colonnade as co
 from colonnade import leaderboard, methods, theory
-from colonnade._threads import one_blas_thread, product
+from colonnade._support.threads import one_blas_thread, product
 
 from problems import hide, low_rank
 

@@ -15,10 +15,10 @@ from test_harness import line, write_log
 
 import colonnade as co
 from colonnade import harness
-from colonnade._numbers import first_rounded
-from colonnade.blocks import complete_triples
-from colonnade.cluster_tasks import observations_of
-from colonnade.estimators import CompleteRowsImputer
+from colonnade._support.numbers import first_rounded
+from colonnade.interfaces.imputers.complete_sides import CompleteRowsImputer
+from colonnade.scaling.blocks import complete_triples
+from colonnade.scaling.dask.tasks import observations_of
 
 CHANGED = [2**53 + 1, -(2**53) - 1, 2**60 + 1, 2**63 - 1, -(2**63) + 1]
 KEPT = [2**53, 2**53 - 1, -(2**53), 2**53 + 2, 2**60, -(2**63), 0]

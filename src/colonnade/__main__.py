@@ -9,7 +9,7 @@ import threading
 def main() -> None:
     """Run the command line, or say what it needs if the extra `cli` is not installed."""
     try:
-        from .cli import run
+        from .interfaces.cli import run
     except ModuleNotFoundError as error:
         if error.name not in ("click", "rich"):
             raise

@@ -9,7 +9,7 @@ from inspect import signature
 
 import numpy as np
 
-from ._arguments import (
+from ._support.arguments import (
     OR_AUTO,
     as_choice,
     as_count,
@@ -20,40 +20,43 @@ from ._arguments import (
     is_auto,
     named,
 )
-from ._threads import in_threads, one_blas_thread
-from .column_space import ColumnSpace, fit_column_space, no_variances
-from .evidence import verdict_on
-from .extension import extend_completion
-from .frames import frame_of
-from .intervals import calibrate
-from .learn import Lesson, learn, penalty_of
-from .means import mean_errors, means_and_ends
+from ._support.provenance import run_facts
+from ._support.threads import in_threads, one_blas_thread
+from .data.frames import frame_of
+from .data.observations import Observations, as_observations, place_of
+from .data.sampling import observe
+from .data.set_aside import choices_of
+from .data.sources import as_source
+from .model.column_space import ColumnSpace, fit_column_space, no_variances
+from .model.extension import extend_completion
 from .model.factors import thin_factors
+from .model.full_columns.learn import Lesson, learn, penalty_of
+from .model.full_columns.nothing_full import IN_MEMORY, leave_out, nothing_known, refuse_nothing_full
+from .model.full_columns.out_of_line import moved_places, typical_entries_of, unused_entries
+from .model.full_columns.refine import learn_and_refine
+from .model.full_columns.trials import ErrorScales, Trials, error_scales, noise_of, trials
+from .model.full_columns.wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
+from .model.posterior import deviations, plain_noise
 from .model.selection import Learned, learn_table, outliers
+from .model.solve import Status, name_overflows, solve_columns
 from .model.table import spreads_of_rows
-from .nothing_full import IN_MEMORY, leave_out, nothing_known, refuse_nothing_full
-from .observations import Observations, as_observations, place_of
-from .out_of_line import moved_places, typical_entries_of, unused_entries
-from .posterior import deviations, plain_noise
-from .provenance import run_facts
-from .refine import learn_and_refine
-from .sampling import observe
-from .set_aside import choices_of
-from .solve import Status, name_overflows, solve_columns
-from .sources import as_source
-from .trials import ErrorScales, Trials, error_scales, noise_of, trials
+from .uncertainty.calibration import Calibration, calibrate
+from .uncertainty.diagnostics import verdict_on
 from .uncertainty.draws import (
     LEVEL,
-    calibrated,
+    NORMAL,
     column_deviations,
     drawn_tables,
     model_deviations,
     refuse_infinite,
 )
-from .uncertainty.factor_posterior import half_widths, mean_deviations, noise_std, width_factor
+from .uncertainty.explaining import explain_entry
+from .uncertainty.explanation import Explanation
+from .uncertainty.factor_posterior import mean_deviations, noise_std
+from .uncertainty.held_out import held_out_scores, scores_of_columns, scores_of_trials
 from .uncertainty.long_frame import long_frame
+from .uncertainty.means import mean_errors, means_and_ends
 from .uncertainty.verdict import Verdict
-from .wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
 
 METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "optspace", "tall_project"
 _BLOCK_CELLS = 4_000_000
@@ -263,37 +266,40 @@ class Completion:
         rows, columns = self._places(rows, columns)
         centers = self.entries(rows, columns)
         rows, columns = rows.ravel(), columns.ravel()
-        if self.learned is not None:
-            return self._posterior_interval(rows, columns, centers, level)
-        deviations = self._deviations(rows, columns)
-        below, above = self._calibrated_ends(rows, columns, centers.ravel(), deviations, level)
-        sizes, is_exact = self._sizes(rows, columns), deviations == 0
-        rounding = _rounding(self.rank, centers.dtype, sizes, above - below)
-        ends = [np.asarray(centers + end.reshape(centers.shape)) for end in (below - rounding, above + rounding)]
-        observed = (is_exact & (sizes == 0)).reshape(centers.shape)
+        spread = self._calibrated_deviations(rows, columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            below, above = (np.where(spread == 0, 0.0, end * spread) for end in self._calibration.ends(level))
+            sizes = self._sizes(rows, columns)
+            rounding = _rounding(self.rank, centers.dtype, sizes, above - below)
+            shifts = (below - rounding).reshape(centers.shape), (above + rounding).reshape(centers.shape)
+            ends = [np.asarray((centers + shift).astype(centers.dtype)) for shift in shifts]
+        observed = ((spread == 0) & (sizes == 0)).reshape(centers.shape)
         for end in ends:
             self._keep_in_bounds(end)
             end[observed] = centers[observed]
-        with np.errstate(over="ignore"):
-            return tuple(end.astype(centers.dtype, copy=False) for end in ends)
-
-    def _calibrated_ends(self, rows, columns, centers, deviations, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of intervals relative to the predictions, shape (k,) each; 0 where there is no deviation."""
-        ends = self._calibration.ends(rows, centers, deviations, level, self._n_used(columns) < 2)
-        return tuple(np.where(deviations == 0, 0.0, end) for end in ends)
-
-    def _posterior_interval(self, rows, columns, centers, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """The interval from the posterior of the factor model; observed entries are their own interval."""
-        half = half_widths(self.learned, rows.astype(np.int64), columns.astype(np.int64), level)
-        half += _rounding(self.rank, centers.dtype, self._sizes(rows, columns), 2 * half)
-        half[self.observations.locate(rows, columns) >= 0] = 0.0
-        half = half.reshape(centers.shape)
-        with np.errstate(over="ignore", invalid="ignore"):
-            ends = [np.asarray((centers + end).astype(centers.dtype)) for end in (-half, half)]
-        for end in ends:
-            self._keep_in_bounds(end)
-            end[half == 0] = centers[half == 0]
         return tuple(ends)
+
+    def _calibrated_deviations(self, rows, columns) -> np.ndarray:
+        """Predicted deviations times the factors of rows and columns; 0 of observed entries."""
+        if self.learned is None:
+            spread = self._deviations(rows, columns)
+        else:
+            spread = self.learned.deviations(rows.astype(np.int64), columns.astype(np.int64))
+            spread[self.observations.locate(rows, columns) >= 0] = 0.0
+        with np.errstate(over="ignore"):
+            return spread * self._calibration.rows.factors[rows] * self._column_factors(columns)
+
+    def _column_factors(self, columns) -> np.ndarray:
+        """By how much entries of these columns are farther off than predicted, as those held out tell."""
+        if self.learned is not None:
+            return self._factors_of_columns[columns]
+        which, places = np.unique(columns, return_inverse=True)
+        return self._calibration.column_factors(scores_of_columns(self, which), which)[places]
+
+    @cached_property
+    def _factors_of_columns(self) -> np.ndarray:
+        scores = held_out_scores(self.learned, self.observations)
+        return self._calibration.column_factors(scores, np.arange(self.shape[1]))
 
     def sample(self, n: int, *, rows=None, columns=None, random_state=None) -> np.ndarray:
         """Filled tables drawn from the posterior predictive distribution, for multiple imputation.
@@ -325,16 +331,15 @@ class Completion:
         predictions = self.columns(columns)[rows]
         i, j = (x.ravel() for x in np.broadcast_arrays(rows[:, None], columns))
         is_filled = (self.observations.locate(i, j) < 0).reshape(predictions.shape) & ~np.isnan(predictions)
+        if not is_filled.any():
+            return np.repeat(predictions[None], n, axis=0)
         if self.learned is not None:
             deviations = model_deviations(self.learned, n, rows, columns, rng)
         else:
             given = self.space, self.used, self.noise_variance, plain_noise(self)
             deviations = column_deviations(*given, n, rows, columns, rng)
-            predicted = self._deviations(i, j)
-            below, above = self._calibrated_ends(i, j, predictions.ravel(), predicted, LEVEL)
-            half = ((above - below) / 2).reshape(is_filled.shape)
-            refuse_infinite(half[is_filled])
-            deviations = calibrated(deviations, predicted.reshape(half.shape), half)
+        factors = self._calibration.rows.factors[rows][:, None] * self._column_factors(columns)
+        deviations *= refuse_infinite(self._calibration.half_width(LEVEL)) / NORMAL * factors
         return drawn_tables(predictions, deviations, is_filled, self._keep_in_bounds)
 
     def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -363,8 +368,9 @@ class Completion:
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.learned is not None:
             means = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in self._blocks()])
-            scores = np.zeros(0) if self.learned.held_out is None else self.learned.held_out.scores()
-            half = width_factor(scores, level) * mean_deviations(self.learned, self.observations)
+            usual = float(np.sqrt(np.mean(self._calibration.rows.factors**2)))
+            factors = usual * self._factors_of_columns
+            half = self._calibration.half_width(level) * factors * mean_deviations(self.learned, self.observations)
             return means, means - half, means + half
         return means_and_ends(self, self._mean_errors(unbiased).half_width(level), unbiased)
 
@@ -393,9 +399,12 @@ class Completion:
             raise ValueError(no_variances(self.observations.values))
 
     @cached_property
-    def _calibration(self):
+    def _calibration(self) -> Calibration:
+        if self.learned is not None:
+            return calibrate(held_out_scores(self.learned, self.observations), self.shape[0])
         known = self.noise_variance > 0 or np.isfinite(self.space.noise_std)
-        return calibrate(self._trials, self.shape[0], is_noise_known=known)
+        by_column = bool(self._trials.is_left_out.all())
+        return calibrate(scores_of_trials(self._trials), self.shape[0], is_noise_known=known, by_column=by_column)
 
     def extend(self, new_columns) -> Completion:
         """The completion of the table with further columns, filled by what was learned; nothing is learned anew.
@@ -409,13 +418,35 @@ class Completion:
         """
         return extend_completion(self, new_columns)
 
+    def explain(self, row, column, *, level: float = 0.9) -> Explanation:
+        """Why an entry has its value: the level of its row, and the known entries of its column with their weights.
+
+        The sum of these is the prediction, given the loadings that were learned. Of an observed entry it is the
+        prediction without that entry. A factor model that was learned with rows and columns exchanged predicts from
+        the known entries of the row; `Explanation.through` says which it is.
+
+        Parameters
+        ----------
+        row, column : int or str
+            A number from 0, or a name.
+        level : float
+            Probability of the interval.
+
+        Returns
+        -------
+        Explanation
+            With the most similar columns, the leverage, the interval and the verdict on the column. ``str`` gives
+            words, ``to_frame()`` a line for each known entry, ``plot()`` a picture.
+        """
+        return explain_entry(self, row, column, level)
+
     def certificates(self) -> np.recarray:
         """How far each column can be trusted: see `certificates.certify`."""
         return self._certificates.copy()
 
     @cached_property
     def _certificates(self) -> np.recarray:
-        from .certificates import certify
+        from .uncertainty.certificates import certify
 
         return certify(self)
 
@@ -446,7 +477,7 @@ class Completion:
 
     def summary(self) -> str:
         """What was seen and filled, the choices that were made, and how far to trust the columns, in words."""
-        from .summary import in_words, summarise
+        from .interfaces.summary import in_words, summarise
 
         return "\n".join(in_words(summarise(self)))
 
@@ -465,12 +496,12 @@ class Completion:
         -------
         matplotlib Axes, or Figure of all four
         """
-        from .plots import plot_completion
+        from .interfaces.plots import plot_completion
 
         return plot_completion(self, what, ax)
 
     def _repr_html_(self) -> str:
-        from .summary import notebook_html
+        from .interfaces.summary import notebook_html
 
         return notebook_html(self)
 
@@ -479,14 +510,14 @@ class Completion:
 
         With `force` a folder that `save` wrote before is replaced.
         """
-        from .storage import save_completion
+        from .files.results.saving import save_completion
 
         save_completion(self, path, force=force)
 
     @staticmethod
     def load(path) -> Completion:
         """Read a completion that `save` wrote; a damaged one is refused."""
-        from .storage import load_completion
+        from .files.results.saving import load_completion
 
         return load_completion(path)
 

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from .. import theory
-from .._threads import in_threads, one_blas_thread
+from .._support.threads import in_threads, one_blas_thread
 from ..completion import Completion
-from ..sources import Source
+from ..data.sources import Source
+from ..measuring import theory
 
 SEED = 2018
 _GATHER = 4096  # entries of L R computed at a time: both gathered factors stay in the cache

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arguments import printable
-from .._writing import new_file
+from .._support.arguments import printable
+from .._support.atomic_writing import new_file
 
 _ENDINGS = "json", "csv", "png", "svg"
 

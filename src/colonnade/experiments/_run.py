@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arguments import as_choice, printable
-from .._threads import default_threads, one_blas_thread
+from .._support.arguments import as_choice, printable
+from .._support.threads import default_threads, one_blas_thread
 from ._matrices import SEED
 from ._progress import Clock, Progress
 from ._results import Results, save_figure

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._threads import in_threads
+from .._support.threads import in_threads
 from ..completion import algorithm1
+from ..data.sources import Source
 from ..methods.nystrom import complete_cross, observe_cross
-from ..sources import Source
 from ._matrices import best_distance, column_coherence, distance, gaussian, noise, noisy, seed_of
 from ._verdicts import FAILS, HOLDS, WITH_REMARKS, Verdict, coherence_verdict
 

@@ -19,12 +19,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from .. import theory as bounds
-from .._threads import in_threads
-from ..column_space import fit_column_space
+from .._support.threads import in_threads
 from ..completion import algorithm1
-from ..sampling import observe
-from ..sources import Source
+from ..data.sampling import observe
+from ..data.sources import Source
+from ..measuring import theory as bounds
+from ..model.column_space import fit_column_space
 from . import _matrices
 from ._matrices import LowRank, best_distance, column_coherence, distance, noise, noisy, seed_of
 from ._verdicts import Verdict, outcome_of_rate, rate_interval

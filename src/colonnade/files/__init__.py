@@ -1,12 +1,12 @@
 """Files in and out: npy, npz, csv, Parquet (wide or triples) and Zarr, with the names of rows and columns."""
 
-from ._arrays import checked_headers
-from ._entries import Asked, read_asked, write_entries
-from ._kinds import SUFFIXES, FileForm, holds_one_zarr, is_zarr
-from ._observed import write_observed
-from ._read import read
-from ._scores import check_scores_path, write_scores
-from ._write import write, write_arrays
+from .tables.arrays import checked_headers
+from .tables.entries import Asked, read_asked, write_entries
+from .tables.kinds import SUFFIXES, FileForm, holds_one_zarr, is_zarr
+from .tables.observed import write_observed
+from .tables.reading import read
+from .tables.scores import check_scores_path, write_scores
+from .tables.writing import write, write_arrays
 
 __all__ = [
     "SUFFIXES",

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..column_space import ColumnSpace
-from ..observations import Observations
-from ..solve import solve_columns
+from ..data.observations import Observations
+from ..model.column_space import ColumnSpace
+from ..model.solve import solve_columns
 from ._low_rank import Entries, Factors, distance
 
 

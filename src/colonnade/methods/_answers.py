@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..column_space import ColumnSpace
 from ..completion import Completion
-from ..observations import Observations
-from ..solve import Status, name_overflows
+from ..data.observations import Observations
+from ..model.column_space import ColumnSpace
+from ..model.solve import Status, name_overflows
 
 
 def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0, known=None) -> Completion:

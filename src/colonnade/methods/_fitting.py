@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arguments import as_choice, as_count
+from .._support.arguments import as_choice, as_count
 from ..completion import Completion
-from ..leaving_out import is_no_chance
-from ..observations import Observations, as_observations, pointers_of
-from ..solve import Status
-from ..sources import Source
+from ..data.observations import Observations, as_observations, pointers_of
+from ..data.sources import Source
+from ..model.leaving_out import is_no_chance
+from ..model.solve import Status
 from ._answers import completion_of, without_overflows
 from ._low_rank import Entries, Factors
 from ._scales import unit_of

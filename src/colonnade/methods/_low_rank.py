@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
-from .._threads import in_threads
-from ..observations import Observations
+from .._support.threads import in_threads
+from ..data.observations import Observations
 
 _FEW_PRODUCTS = 2_000_000  # below this many a second thread costs more than it saves
 _MOST_PIECES = 8
@@ -57,7 +57,7 @@ class Entries:
 
     def fitted(self, A, B) -> np.ndarray:
         """The entries of A B', A (m, k) and B (n, k), at the observed places, shape (nnz,)."""
-        from .._kernels import fitted_values
+        from ..model.kernels.column_kernels import fitted_values
 
         A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
         out = np.empty(self.values.size)

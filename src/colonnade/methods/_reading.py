@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..observations import Observations, index_dtype, pointers_of
-from ..sources import Source
+from ..data.observations import Observations, index_dtype, pointers_of
+from ..data.sources import Source
 
 _BLOCK_READS = 4_000_000  # how much is read at a time; the answer does not depend on it
 

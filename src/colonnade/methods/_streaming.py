@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..observations import Observations
-from ..sources import Source
+from ..data.observations import Observations
+from ..data.sources import Source
 from ._reading import distinct, observations_of, whole_column
 from ._scales import unit_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from .._arguments import as_choice, as_count, as_generator, as_progress
-from .._threads import one_blas_thread
-from ..column_space import ColumnSpace, fit_column_space
+from .._support.arguments import as_choice, as_count, as_generator, as_progress
+from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..observations import Observations
-from ..solve import Status, solve_columns
-from ..sources import Source, as_source
+from ..data.observations import Observations
+from ..data.sources import Source, as_source
+from ..model.column_space import ColumnSpace, fit_column_space
+from ..model.solve import Status, solve_columns
 from ._answers import completion_of
 from ._reading import (
     by_chance,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .._arguments import as_count, as_generator, as_progress, as_real
-from .._threads import one_blas_thread
+from .._support.arguments import as_count, as_generator, as_progress, as_real
+from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..sources import as_source
+from ..data.sources import as_source
 from ._answers import completion_of
 from ._scales import rounding_share
 from ._streaming import Pass, pass_over_columns

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg, sparse
 
-from .._arguments import as_count, as_generator
-from .._threads import one_blas_thread
-from ..column_space import fit_column_space
+from .._support.arguments import as_count, as_generator
+from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..observations import Observations
-from ..sources import as_source
+from ..data.observations import Observations
+from ..data.sources import as_source
+from ..model.column_space import fit_column_space
 from ._answers import completion_of
 from ._reading import distinct, observations_of, places_of_columns, places_of_rows, read, union
 from ._scales import unit_of

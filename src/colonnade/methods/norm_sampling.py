@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arguments import as_count, as_generator, as_progress
-from .._threads import one_blas_thread
-from ..column_space import fit_column_space
+from .._support.arguments import as_count, as_generator, as_progress
+from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..sources import as_source
+from ..data.sources import as_source
+from ..model.column_space import fit_column_space
 from ._answers import completion_of
 from ._passes import Passes
 from ._reading import observations_of_columns

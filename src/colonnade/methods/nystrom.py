@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arguments import as_count, as_generator
-from .._threads import one_blas_thread
-from ..column_space import ColumnSpace
+from .._support.arguments import as_count, as_generator
+from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..observations import Observations, index_dtype, pointers_of
-from ..solve import Status
-from ..sources import as_source
+from ..data.observations import Observations, index_dtype, pointers_of
+from ..data.sources import as_source
+from ..model.column_space import ColumnSpace
+from ..model.solve import Status
 from ._answers import without_overflows
 from ._scales import unit_of
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arguments import as_choice, as_count, as_generator, as_progress, as_real, is_auto
-from .._threads import one_blas_thread
+from .._support.arguments import as_choice, as_count, as_generator, as_progress, as_real, is_auto
+from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..observations import Observations
+from ..data.observations import Observations
 from ._fitting import (
     answer_of,
     ending_of,

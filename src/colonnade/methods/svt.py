@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arguments import as_count, as_generator, as_progress, as_real
-from .._threads import one_blas_thread
+from .._support.arguments import as_count, as_generator, as_progress, as_real
+from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ._fitting import answer_of, ending_of, observed, rank_limit, silent
 from ._low_rank import Entries, Factors, leading, nothing, shrink

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
-from .._arguments import as_choice, as_count, as_generator, as_progress, is_auto
-from .._threads import one_blas_thread
-from ..column_space import ColumnSpace, fit_column_space
+from .._support.arguments import as_choice, as_count, as_generator, as_progress, is_auto
+from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..nothing_full import WITH_COMPLETE, refuse_nothing_full
-from ..observations import Observations
-from ..solve import solve_columns
+from ..data.observations import Observations
+from ..model.column_space import ColumnSpace, fit_column_space
+from ..model.full_columns.nothing_full import WITH_COMPLETE, refuse_nothing_full
+from ..model.solve import solve_columns
 from ._answers import without_overflows
 from ._fitting import observed, silent
 from ._low_rank import Entries

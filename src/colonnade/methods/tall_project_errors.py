@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._arguments import as_indices
-from .._threads import one_blas_thread
+from .._support.arguments import as_indices
+from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ._low_rank import Entries
 from ._scales import unit_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .factor_model import FactorModel, _moments, _update_columns, truncated
+from .factor_model import FactorModel, _moments, _update_columns, truncated, update_rows
 from .table import ScaledTable
 
 _DROP = 100.0  # Times by which the spectrum of the fitted table falls behind its last true direction.
@@ -49,7 +49,7 @@ def _ranks(model: FactorModel) -> list[int]:
 
 
 def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorModel | None:
-    from . import sweep_kernels
+    from .kernels import sweep_kernels
 
     e = table.by_column
     U, Z, r = model.U.copy(), model.Z.copy(), model.rank
@@ -112,13 +112,9 @@ def _solved_columns(table: ScaledTable, U) -> np.ndarray:
 
 def _solved_rows(table: ScaledTable, Z, U, weight: float = _WEIGHT) -> tuple[np.ndarray, np.ndarray]:
     """Rows and their packed covariances: those of the prior where the entries leave something open."""
-    from . import sweep_kernels
-
-    e, q, m = table.by_row, U.shape[1], U.shape[0]
+    q, m = U.shape[1], U.shape[0]
     result, moments = U.copy(), _moments(Z, np.zeros((Z.shape[0], 0)))
-    covariance, logs = np.zeros((m, q * (q + 1) // 2)), np.zeros(m)
-    sweep_kernels.update_rows(
-        *(0, m, e.begins, e.others, e.values, e.weights, Z, moments, np.full(m, weight)),
-        *(np.eye(q), np.zeros(q), result, covariance, logs, np.zeros(m)),
-    )
+    covariance = np.zeros((m, q * (q + 1) // 2))
+    written = result, covariance, np.zeros(m), np.zeros(m)
+    update_rows(table, Z, moments, np.full(m, weight), np.eye(q), np.zeros(q), written)
     return result, covariance

@@ -10,11 +10,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._arguments import named
-from ..observations import Observations
-from ..solve import Status
-from .factor_model import _WEIGHING_STEPS, FactorModel, _moments, _student_weights, _weights_of, loadings_prior
+from .._support.arguments import named
+from ..data.observations import Observations
+from .factor_model import (
+    _WEIGHING_STEPS,
+    FactorModel,
+    _moments,
+    _student_weights,
+    _weights_of,
+    loadings_prior,
+    update_rows,
+)
 from .selection import Learned, solve_new_columns
+from .solve import Status
 from .table import ScaledTable, rescaled_table, scaled_table
 
 _NOISE_ENTRIES = 2.0  # Entries for which the usual noise counts beside those of a new row; the least in `factor_model`.
@@ -85,20 +93,18 @@ def _with_rows(f: FactorModel, whole: Observations, new: Observations, is_exact:
 
 def _updated_rows(f: FactorModel, table: ScaledTable, noise, seen) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Loadings, packed covariances and expected squares of the rows of a table, given the model's columns."""
-    from . import sweep_kernels
-
-    e, k, q = table.by_row, table.shape[0], f.rank + 1
+    k, q = table.shape[0], f.rank + 1
     prior, mean, _ = loadings_prior(f.U[seen], _moments(f.U, f.row_covariance)[seen], f.settings.tail)
     U, covariance = np.zeros((k, q)), np.zeros((k, q * (q + 1) // 2))
-    logs, squares = np.zeros(k), np.zeros(k)
-    given = f.Z, _moments(f.Z, f.column_covariance), 1 / noise, prior, prior @ mean, U, covariance, logs, squares
-    sweep_kernels.update_rows(0, k, e.begins, e.others, e.values, e.weights, *given)
+    squares = np.zeros(k)
+    written = U, covariance, np.zeros(k), squares
+    given = f.Z, _moments(f.Z, f.column_covariance), 1 / noise, prior, prior @ mean, written
+    update_rows(table, *given)
     if np.isfinite(f.settings.degrees):
         weights = _weights_of(table)
         for _ in range(_WEIGHING_STEPS):
             tau, _ = _student_weights(table, weights, replace(f, U=U, row_covariance=covariance, noise=noise))
-            e = table.with_weights(weights * tau).by_row
-            sweep_kernels.update_rows(0, k, e.begins, e.others, e.values, e.weights, *given)
+            update_rows(table.with_weights(weights * tau), *given)
     return U, covariance, squares
 
 

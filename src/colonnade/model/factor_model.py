@@ -15,14 +15,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._threads import in_threads
-from .table import ScaledTable
+from .._support.threads import in_threads, one_blas_thread
+from .table import ScaledTable, pieces
 
 TAIL = 0.02  # Weight of the even spectrum; .01 to .1 change the error by less than 3 % (docs/settings.md).
+_FIRST_VARIANCE = 1e-3  # Of the loadings of all directions together, in which a start is not quite sure of them.
 _LEVEL_PRECISION = 0.1  # A row's level is about 3 of its spreads around the mean of its entries.
 _LEAST_NOISE = 1e-8  # Variance in units of a row's spread: with less the small systems are lost in rounding.
-_PIECES = 16  # Pieces into which an update is cut; more than the threads, so that none waits long.
 _WEIGHING_STEPS = 10  # Weights of Student-t noise and coefficients in turn; 5 and 60 give the same error to 0.1 %.
+_SIGNAL_PART = 4  # The first quarter of the full columns' directions is left out of the first noise variance.
+_SKEWED = 100.0  # Condition of the coefficients' covariance beyond which new coordinates keep rounding small.
 _ROW_NOISE_EVERY = 5  # Sweeps between two fits of the two parameters of the row noise.
 
 
@@ -42,6 +44,8 @@ class Settings:
         Degrees of freedom of Student-t noise; infinite means Gaussian.
     one_unit : bool
         Whether all rows share one unit, as rows measured alike do.
+    whiten : bool
+        Whether the sweeps keep the coefficients at covariance I, as tables with many full columns need.
     """
 
     rank: int
@@ -49,6 +53,7 @@ class Settings:
     row_noise: bool = False
     degrees: float = np.inf
     one_unit: bool = False
+    whiten: bool = False
 
 
 @dataclass(eq=False)
@@ -91,7 +96,7 @@ class FactorModel:
 
     def predict(self, rows, columns) -> np.ndarray:
         """Predictions at (rows[k], columns[k]) in the units of the data."""
-        from . import sweep_kernels
+        from .kernels import sweep_kernels
 
         result = np.empty(rows.size)
         sweep_kernels.predictions(rows, columns, self.U, self.Z, result)
@@ -100,7 +105,7 @@ class FactorModel:
 
     def deviations(self, rows, columns, *, with_noise: bool = True) -> np.ndarray:
         """Predictive standard deviations at (rows[k], columns[k]) in the units of the data."""
-        from . import sweep_kernels
+        from .kernels import sweep_kernels
 
         variance = np.empty(rows.size)
         covariances = self.row_covariance, self.Z, self.column_covariance
@@ -109,7 +114,7 @@ class FactorModel:
             at = slice(*piece)
             sweep_kernels.fit_variances(rows[at], columns[at], self.U, *covariances, variance[at])
 
-        in_threads(work, _pieces(rows.size))
+        in_threads(work, pieces(rows.size))
         if with_noise:
             variance += self.own_noise[rows]
         return self.unit[rows] * np.sqrt(np.maximum(variance, 0.0))
@@ -129,38 +134,45 @@ class FactorModel:
         return Z, covariance
 
 
-def _pieces(count: int, begins=None) -> list[tuple[int, int]]:
-    """Neighbouring pieces of 0 .. count - 1; with `begins` of about equally many entries."""
-    if begins is None or begins[-1] == 0:
-        edges = np.linspace(0, count, _PIECES + 1).astype(int)
-    else:
-        edges = np.searchsorted(begins, np.linspace(0, begins[-1], _PIECES + 1)[1:-1])
-        edges = np.concatenate(([0], np.minimum(edges, count), [count]))
-    edges = np.unique(edges)
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist()))
-
-
 def _moments(means, covariance) -> np.ndarray:
     """Packed E[x x'] from means and packed covariances; those of the columns lack their last coordinate."""
-    from . import sweep_kernels
+    from .kernels import sweep_kernels
 
     q = means.shape[1]
     result = np.empty((means.shape[0], q * (q + 1) // 2))
-    sweep_kernels.column_moments(means, covariance, result)
+
+    def work(piece):
+        sweep_kernels.packed_moments(*piece, means, covariance, result)
+
+    in_threads(work, pieces(means.shape[0]))
     return result
 
 
-def _update_columns(table: ScaledTable, U, moments, precision, Z, covariance, logs) -> None:
-    from . import sweep_kernels
+def _update_columns(table: ScaledTable, U, moments, precision, Z, covariance, logs, prior=None) -> None:
+    """Update all columns, given the rows; `prior` is the precision of z, by default I."""
+    from .kernels import sweep_kernels
 
-    e = table.by_column
+    e, summands = table.by_column, table.column_summands
+    entries = e.begins, e.others, e.values, e.weights, summands.arrays, summands.bases(moments, precision)
+    given = U, moments, precision, np.eye(Z.shape[1] - 1) if prior is None else prior
 
     def work(piece):
-        sweep_kernels.update_columns(
-            *piece, e.begins, e.others, e.values, e.weights, U, moments, precision, Z, covariance, logs
-        )
+        sweep_kernels.update_columns(*piece, *entries, *given, Z, covariance, logs)
 
-    in_threads(work, _pieces(Z.shape[0], e.begins))
+    in_threads(work, pieces(Z.shape[0], e.begins))
+
+
+def update_rows(table: ScaledTable, Z, moments, precision, prior, shift, written) -> None:
+    """Update all rows, given the columns: `written` are U, packed covariances, log determinants, expected squares."""
+    from .kernels import sweep_kernels
+
+    e, summands = table.by_row, table.row_summands
+    entries = e.begins, e.others, e.values, e.weights, summands.arrays, summands.bases(moments, np.ones(Z.shape[0]))
+
+    def work(piece):
+        sweep_kernels.update_rows(*piece, *entries, Z, moments, precision, prior, shift, *written)
+
+    in_threads(work, pieces(table.shape[0], e.begins))
 
 
 def _weights_of(table: ScaledTable) -> np.ndarray:
@@ -171,7 +183,7 @@ def _weights_of(table: ScaledTable) -> np.ndarray:
 
 def _student_weights(table: ScaledTable, weights, model: FactorModel) -> tuple[np.ndarray, np.ndarray]:
     """E[tau] = (nu + 1) / (nu + w E[(x - p)^2] / v) and w E[(x - p)^2] of every entry by column."""
-    from . import sweep_kernels
+    from .kernels import sweep_kernels
 
     e, nu = table.by_column, model.settings.degrees
     rows, columns = e.others, e.groups()
@@ -183,7 +195,7 @@ def _student_weights(table: ScaledTable, weights, model: FactorModel) -> tuple[n
         covariances = model.row_covariance, model.Z, model.column_covariance
         sweep_kernels.fit_variances(rows[at], columns[at], model.U, *covariances, variance[at])
 
-    in_threads(work, _pieces(rows.size))
+    in_threads(work, pieces(rows.size))
     squares = weights * ((e.values - fitted) ** 2 + variance)
     return (nu + 1) / (nu + squares / model.noise[rows]), squares
 
@@ -197,6 +209,7 @@ class Sweeps:
     settings : Settings
     start : FactorModel or None
         Of the same rows and columns; None begins with a singular value decomposition of the table filled by offsets.
+        A start with fewer directions than `settings.rank` is given those of its residuals.
     seed : int
         For the randomised decomposition.
     """
@@ -211,19 +224,20 @@ class Sweeps:
             self.U, Z, noise = first_factors(table, settings.rank, seed)
             self.noise = np.full(m, noise)
         else:
+            start = _widened(start, table, settings.rank, seed)
             self.U, Z, self.noise = start.U.copy(), start.Z, start.noise.copy()
         r = self.rank = self.U.shape[1] - 1
         q = r + 1
         # The start has no posterior yet: a small variance of the loadings keeps the first step from being too sure.
         self.row_covariance = np.zeros((m, q * (q + 1) // 2))
-        self.row_covariance[:, _diagonal(r)] = 1e-3 / r if start is None else 0.0
+        self.row_covariance[:, _diagonal(r)] = _FIRST_VARIANCE / r if start is None else 0.0
         if start is not None and start.row_covariance.shape == self.row_covariance.shape:
             self.row_covariance[:] = start.row_covariance
         self.Z, self.column_covariance = Z.copy(), np.zeros((n, r * (r + 1) // 2))
         self.own_noise, self.squares = self.noise.copy(), np.zeros(m)
         self.row_logs, self.column_logs = np.zeros(m), np.zeros(n)
         self.shape_and_scale = 2.0, 2.0 * float(self.noise.mean())
-        self.prior, self.prior_mean = np.eye(q), np.zeros(q)
+        self.prior, self.prior_mean, self.column_prior = np.eye(q), np.zeros(q), np.eye(r)
         self.n_sweeps = 0
         if np.isfinite(settings.degrees):
             self._weigh_at_start(start is None)
@@ -243,11 +257,15 @@ class Sweeps:
 
     def sweep(self) -> None:
         """Update the columns, the prior of the rows, the rows, and the noise."""
+        if self.settings.whiten and np.linalg.cond(self.column_prior) > _SKEWED:
+            whitened = self._whitened()
+            self.U, self.row_covariance, self.column_prior = whitened.U, whitened.row_covariance, np.eye(self.rank)
         row_moments = _moments(self.U, self.row_covariance)
-        _update_columns(
-            self.table, self.U, row_moments, 1 / self.noise, self.Z, self.column_covariance, self.column_logs
-        )
+        written = self.Z, self.column_covariance, self.column_logs
+        _update_columns(self.table, self.U, row_moments, 1 / self.noise, *written, self.column_prior)
         self._center_columns()
+        if self.settings.whiten:
+            self._learn_column_prior()
         self._learn_prior(row_moments)
         self._update_rows()
         if np.isfinite(self.settings.degrees):
@@ -257,10 +275,26 @@ class Sweeps:
 
     def model(self) -> FactorModel:
         """The posterior, with coefficients that belong to the latest rows, as `FactorModel.solve` finds them."""
-        model = self._posterior()
+        model = self._whitened() if self.settings.whiten else self._posterior()
         table = self.table.with_weights(self._weights) if hasattr(self, "_weights") else self.table
         model.Z, model.column_covariance = model.solve(table)
         return model
+
+    def _whitened(self) -> FactorModel:
+        """The posterior in coordinates in which the prior of z is N(0, I)."""
+        q = self.rank + 1
+        turn, lower = np.eye(q), np.tril_indices(q)
+        # The prior's precision is RR', so that z = R'^-1 y with y ~ N(0, I), and u'z = (R^-1 u)'y.
+        turn[:-1, :-1] = np.linalg.inv(np.linalg.cholesky(self.column_prior)).T
+        covariance = np.empty_like(self.row_covariance)
+
+        def work(piece):
+            T = _unpacked_all(self.row_covariance[slice(*piece)], q)
+            covariance[slice(*piece)] = (turn.T @ T @ turn)[:, lower[0], lower[1]]
+
+        with one_blas_thread():
+            in_threads(work, pieces(covariance.shape[0]))
+            return replace(self._posterior(), U=self.U @ turn, row_covariance=covariance)
 
     def _posterior(self) -> FactorModel:
         covariances = self.row_covariance, self.Z, self.column_covariance
@@ -275,22 +309,33 @@ class Sweeps:
         self.mean = self.Z[self.seen_columns, :r].mean(axis=0) if self.seen_columns.any() else np.zeros(r)
         self.Z[:, :r] -= self.mean
 
+    def _learn_column_prior(self) -> None:
+        """z ~ N(0, E) with E the second moment of the coefficients, which is to say that they are whitened.
+
+        Whitening z -> L^-1 z, u -> L'u with E = LL' would change nothing but coordinates. In the old ones the prior of
+        z is N(0, E) and the even spectrum of the loadings E^-1 / r. `sweep` changes to new ones where E is skewed.
+        """
+        seen, r = self.seen_columns, self.rank
+        count = max(1, int(seen.sum()))
+        Z, covariance = self.Z[seen, :r], self.column_covariance
+        packed = covariance.sum(axis=0) if seen.all() else covariance[seen].sum(axis=0)
+        if seen.any():
+            self.column_prior = np.linalg.inv((Z.T @ Z + unpacked(packed, r)) / count)
+
     def _learn_prior(self, row_moments) -> None:
         """Mean and covariance of the loadings, from the rows that have entries."""
         seen = self.seen_rows
-        self.prior, self.prior_mean, self.K = loadings_prior(self.U[seen], row_moments[seen], self.settings.tail)
+        if not seen.all():
+            row_moments = row_moments[seen]
+        self.prior, self.prior_mean, self.K = loadings_prior(
+            self.U[seen], row_moments, self.settings.tail, self.column_prior
+        )
 
     def _update_rows(self) -> None:
-        from . import sweep_kernels
-
-        e, shift = self.table.by_row, self.prior @ self.prior_mean
         moments = _moments(self.Z, self.column_covariance)
-        given = e.begins, e.others, e.values, e.weights, self.Z, moments, 1 / self.noise, self.prior, shift
-
-        def work(piece):
-            sweep_kernels.update_rows(*piece, *given, self.U, self.row_covariance, self.row_logs, self.squares)
-
-        in_threads(work, _pieces(self.U.shape[0], e.begins))
+        written = self.U, self.row_covariance, self.row_logs, self.squares
+        shift = self.prior @ self.prior_mean
+        update_rows(self.table, self.Z, moments, 1 / self.noise, self.prior, shift, written)
 
     def _learn_noise(self) -> None:
         self.squares[~self.seen_rows] = 0.0
@@ -340,7 +385,7 @@ class Sweeps:
         return likelihood + columns + rows + float(wishart)
 
 
-def loadings_prior(U, moments, tail: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def loadings_prior(U, moments, tail: float, even=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Precision of shape (q, q) and mean of the prior of (u, c), and K, from rows that have entries.
 
     Parameters
@@ -350,11 +395,13 @@ def loadings_prior(U, moments, tail: float) -> tuple[np.ndarray, np.ndarray, np.
         Packed E[(u, c) (u, c)'].
     tail : float
         Weight of the even spectrum.
+    even : array of shape (r, r), optional
+        r times the even spectrum, by default I.
     """
     r, count = U.shape[1] - 1, max(1, U.shape[0])
     second = unpacked(moments.sum(axis=0), r + 1)[:r, :r] / count
     mu = U[:, :r].sum(axis=0) / count
-    K = (second - np.outer(mu, mu) + tail * np.eye(r) / r) / (1 + tail)
+    K = (second - np.outer(mu, mu) + tail * (np.eye(r) if even is None else even) / r) / (1 + tail)
     precision = np.zeros((r + 1, r + 1))
     precision[:r, :r] = np.linalg.inv(K)
     precision[r, r] = _LEVEL_PRECISION
@@ -372,6 +419,14 @@ def unpacked(packed, q: int) -> np.ndarray:
     full = np.zeros((q, q))
     full[np.tril_indices(q)] = packed
     return full + np.tril(full, -1).T
+
+
+def _unpacked_all(packed, q: int) -> np.ndarray:
+    """Symmetric matrices of shape (q, q), one for each packed row."""
+    full, (a, b) = np.empty((packed.shape[0], q, q)), np.tril_indices(q)
+    full[:, a, b] = packed
+    full[:, b, a] = packed
+    return full
 
 
 def _noise_prior(counts, squares, common: float, start) -> tuple[float, float]:
@@ -398,11 +453,14 @@ def _noise_prior(counts, squares, common: float, start) -> tuple[float, float]:
 def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
     """U of shape (m, q), Z of shape (n, q) and a noise variance: the table filled by column offsets, decomposed.
 
-    The filled table is a sparse matrix plus one of rank 2, and is never formed.
+    The filled table is a sparse matrix plus one of rank 2, and is never formed. More full columns than directions tell
+    these by themselves.
     """
+    if np.count_nonzero(table.by_column.counts == table.shape[0]) > rank:
+        return _factors_of_full_columns(table, rank)
     from scipy import sparse
 
-    from . import sweep_kernels
+    from .kernels import sweep_kernels
 
     m, n = table.shape
     e = table.by_column
@@ -410,9 +468,20 @@ def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray,
     column = e.groups()
     offset = _column_offsets(column, e.values, counts)
     rest = sparse.csc_array((e.values - offset[column], e.others, e.begins), shape=(m, n))
-    across = rest.T.tocsr()
     level = np.asarray(rest.sum(axis=1)).ravel() / n + offset.mean()
     r = max(1, min(rank, m - 1, n - 1))
+    U, Z = _decomposed(rest, offset, level, r, seed)
+    U, Z = np.column_stack([U, level]), np.column_stack([Z, np.ones(n)])
+    fitted = np.empty(e.values.size)
+    sweep_kernels.predictions(e.others, column, U, Z, fitted)
+    noise = float(np.mean((e.values - fitted) ** 2)) if e.values.size else 1.0
+    return U, Z, max(noise, 0.05)
+
+
+def _decomposed(rest, offset, level, r: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """U and Z of the r largest directions of the sparse matrix plus 1 offset' less level 1', by random projections."""
+    m, n = rest.shape
+    across = rest.T.tocsr()
 
     def times(B):
         return rest @ B + np.outer(np.ones(m), offset @ B) - np.outer(level, B.sum(axis=0))
@@ -425,12 +494,51 @@ def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray,
     for _ in range(4):
         Q = np.linalg.qr(times(np.linalg.qr(transposed_times(Q))[0]))[0]
     left, s, right = np.linalg.svd(transposed_times(Q).T, full_matrices=False)
-    U = np.column_stack([(Q @ left[:, :r]) * (s[:r] / np.sqrt(n)), level])
-    Z = np.column_stack([right[:r].T * np.sqrt(n), np.ones(n)])
-    fitted = np.empty(e.values.size)
-    sweep_kernels.predictions(e.others, column, U, Z, fitted)
-    noise = float(np.mean((e.values - fitted) ** 2)) if e.values.size else 1.0
-    return U, Z, max(noise, 0.05)
+    return (Q @ left[:, :r]) * (s[:r] / np.sqrt(n)), right[:r].T * np.sqrt(n)
+
+
+def _widened(model: FactorModel, table: ScaledTable, rank: int, seed: int) -> FactorModel:
+    """The model with further directions: those of its residuals, with zeros for the entries that are not seen."""
+    from scipy import sparse
+
+    from .kernels import sweep_kernels
+
+    (m, n), e, r = table.shape, table.by_column, model.rank
+    more = min(rank, m - 1, n - 1) - r
+    if more <= 0:
+        return model
+    fitted, q = np.empty(e.values.size), r + more + 1
+    sweep_kernels.predictions(e.others, e.groups(), model.U, model.Z, fitted)
+    rest = sparse.csc_array((e.values - fitted, e.others, e.begins), shape=(m, n))
+    U, Z = _decomposed(rest, np.zeros(n), np.zeros(m), more, seed)
+    covariance = np.zeros((m, q, q))
+    old = np.r_[:r, q - 1]
+    covariance[:, old[:, None], old] = _unpacked_all(model.row_covariance, r + 1)
+    covariance[:, range(r, q - 1), range(r, q - 1)] = _FIRST_VARIANCE / rank
+    return replace(
+        model,
+        U=np.column_stack([model.U[:, :r], U, model.U[:, r]]),
+        Z=np.column_stack([model.Z[:, :r], Z, model.Z[:, r]]),
+        row_covariance=covariance[(slice(None), *np.tril_indices(q))],
+    )
+
+
+def _factors_of_full_columns(table: ScaledTable, rank: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """U, Z and a noise variance from the full columns about their row means; the other columns begin at 0."""
+    (m, n), e = table.shape, table.by_column
+    full = np.flatnonzero(e.counts == m)
+    X = np.empty((m, full.size))
+    for k, j in enumerate(full):
+        X[e.others[e.begins[j] : e.begins[j + 1]], k] = e.values[e.begins[j] : e.begins[j + 1]]
+    level = X.mean(axis=1)
+    with one_blas_thread():
+        left, s, right = np.linalg.svd(X - level[:, None], full_matrices=False)
+    r = max(1, min(rank, m - 1, n - 1))
+    U, Z = np.zeros((m, r + 1)), np.zeros((n, r + 1))
+    U[:, :r], U[:, r] = left[:, :r] * (s[:r] / np.sqrt(full.size)), level
+    Z[full, :r], Z[:, r] = right[:r].T * np.sqrt(full.size), 1.0
+    rest = float((s[full.size // _SIGNAL_PART :] ** 2).sum()) / X.size
+    return U, Z, max(rest, _LEAST_NOISE)
 
 
 def _column_offsets(column, values, counts) -> np.ndarray:

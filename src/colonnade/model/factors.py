@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..column_space import ColumnSpace, fix_signs
-from ..observations import Observations
-from ..solve import Status
+from ..data.observations import Observations
+from .column_space import ColumnSpace, fix_signs
 from .selection import Learned
+from .solve import Status
 
 _NEGLIGIBLE = 1e-14  # Of the largest singular value: smaller directions are rounding.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..observations import Observations
+from ..data.observations import Observations
 from .exact import exact_fit
 from .factor_model import FactorModel, Settings, Sweeps
 from .table import ScaledTable, rescaled_table, scaled_table
@@ -25,7 +25,8 @@ _BETTER = 0.997  # Of the error so far, which another setting must reach.
 _BETTER_UNITS = 0.99  # Likewise for another side or one unit for all rows: equal tables in other units stay equal.
 _CLEARLY_BETTER = 0.9  # Likewise for Student-t noise, which is for tables with outliers: it costs 2 to 10 % on others.
 _LARGE = 300_000  # Entries beyond which fewer settings are tried, with fewer sweeps: time before the last 2 % of error.
-_FIRST_DIRECTIONS = 25  # With which the other settings are tried.
+_FIRST_DIRECTIONS = 25  # With which the other settings are tried;
+_FIRST_OF_LARGE = 8  # of a large table, where each sweep costs 1/6 of one with 25 directions.
 _MOST_DIRECTIONS = 50  # 25 costs up to 60 % on spectra with little noise, 100 gains nothing on the open sets.
 _MOST_MEMORY = 1.5e9  # Bytes of all packed covariances; beyond it there are fewer directions.
 _MOST_WORK = 2e10  # Multiplications of a sweep; likewise.
@@ -35,6 +36,7 @@ _FAR = 10.0  # Spreads of its row and of its column by which an entry must be of
 _UNLIKE = 8.0  # Predicted deviations beyond which an observed entry is named an outlier, if noise has Student-t tails.
 _DEGREES = 4.0  # Of Student-t noise where it predicts better than Gaussian noise.
 _TRIAL_SWEEPS, _MOST_SWEEPS = 30, 80
+_WARM_SWEEPS = 10  # Of a large table that begin at a model of it.
 _FEWEST_SWEEPS = 15  # Before the error may decide that the sweeps have converged.
 _TOLERANCE = 1e-4  # Relative change of the squared error in a sweep at which the sweeps end.
 _LITTLE_NOISE = 1e-3  # Noise variance in units of the spread below which an exact fit is tried.
@@ -130,9 +132,10 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     report(4, 6)
     whole = o.transposed() if winner.is_turned else o
     table = scaled_table(whole, one_unit=winner.settings.one_unit)
-    start = None if winner.model is None else _in_other_units(winner.model, table)
-    most = _MOST_SWEEPS // 2 if o.values.size > _LARGE else _MOST_SWEEPS
-    model = _swept(Sweeps(table, winner.settings, start), most, _TOLERANCE)
+    start = None if winner.start is None else _in_other_units(winner.start, table)
+    most = _WARM_SWEEPS if o.values.size > _LARGE else _MOST_SWEEPS
+    sweeps = Sweeps(table, winner.settings, start)
+    model = sweeps.run(winner.n_more, 0.0) if winner.n_more else _swept(sweeps, most, _TOLERANCE)
     exact = exact_fit(table, model, o.values.dtype) if float(np.median(model.noise)) < _LITTLE_NOISE else None
     report(6, 6)
     words = _in_words(winner, model, exact, orientation, rank, o)
@@ -141,12 +144,18 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
 
 @dataclass(eq=False)
 class _Candidate:
-    """A setting, the model that it led to without the hidden entries, and its errors there."""
+    """A setting, the model that it led to without the hidden entries, and its errors there.
+
+    The final fit begins at `start`. It makes as many sweeps as the trial made from there: every sweep lowers the noise
+    a little, and scores of held-out entries hold only for a fit that has gone as far.
+    """
 
     is_turned: bool
     settings: Settings
     model: FactorModel | None
     held_out: HeldOutEntries | None
+    start: FactorModel | None = None
+    n_more: int = 0
 
     @property
     def error(self) -> float:
@@ -182,15 +191,16 @@ class _Trials:
             self.tables[key] = scaled_table(self.seen[is_turned], one_unit=one_unit)
         return self.tables[key]
 
-    def judge(self, is_turned: bool, settings: Settings) -> _Candidate:
-        sweeps = Sweeps(self.table(is_turned, settings.one_unit), settings)
-        most = _FEWEST_SWEEPS if self.is_large else _TRIAL_SWEEPS
+    def judge(self, is_turned: bool, settings: Settings, start: FactorModel | None = None) -> _Candidate:
+        sweeps = Sweeps(self.table(is_turned, settings.one_unit), settings, start)
+        most = _TRIAL_SWEEPS if start is None else _WARM_SWEEPS
         return self._judged(is_turned, _swept(sweeps, most, 10 * _TOLERANCE))
 
     def finished(self, best: _Candidate) -> _Candidate:
         """The best candidate swept as long as the final fit will be, so that its scores hold for that fit."""
         sweeps = Sweeps(self.table(best.is_turned, best.settings.one_unit), best.settings, best.model)
-        return self._judged(best.is_turned, _swept(sweeps, _MOST_SWEEPS, _TOLERANCE))
+        found = self._judged(best.is_turned, _swept(sweeps, _MOST_SWEEPS, _TOLERANCE))
+        return replace(found, start=best.model, n_more=found.model.n_sweeps)
 
     def _judged(self, is_turned: bool, model: FactorModel) -> _Candidate:
         at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
@@ -198,22 +208,26 @@ class _Trials:
         errors = np.abs(self.values - predicted)
         sizes = [np.sqrt(np.mean(np.minimum(errors / unit, _OUTLIER) ** 2)) for unit in self.units]
         found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
-        return _Candidate(is_turned, model.settings, model, found)
+        return _Candidate(is_turned, model.settings, model, found, model)
 
 
 def _choose(trials: _Trials, sides, rank) -> _Candidate:
     """The setting with the least error: each side with common noise, then one change after the other."""
     most = _most_directions(trials.seen[False], rank)
     degrees = _DEGREES if trials.has_far else np.inf
-    first = Settings(min(most, _FIRST_DIRECTIONS) if rank == "auto" else most, degrees=degrees)
+    few = _FIRST_OF_LARGE if trials.is_large else _FIRST_DIRECTIONS
+    first = Settings(min(most, few) if rank == "auto" else most, degrees=degrees)
     best = trials.judge(sides[0], first)
     trials.report(1, 6)
     for change in _changes(sides, trials.is_large):
-        other = trials.judge(*change(best))
+        side, settings = change(best)
+        # The sweeps of a large table begin where the best ones ended, which saves most of them.
+        start = best.model if trials.is_large and side is best.is_turned else None
+        other = trials.judge(side, settings, start)
         if other.ratio(best) < _needed(best, other):
             best = other
-    if rank == "auto" and not trials.is_large:
-        best = _with_other_rank(trials, best)
+    if rank == "auto":
+        best = (_with_more_directions if trials.is_large else _with_other_rank)(trials, best)
     trials.report(3, 6)
     return best if trials.is_large else trials.finished(best)
 
@@ -238,6 +252,18 @@ def _needed(best: _Candidate, other: _Candidate) -> float:
         return _CLEARLY_BETTER
     same = best.is_turned is other.is_turned and best.settings.one_unit == other.settings.one_unit
     return _BETTER if same else _BETTER_UNITS
+
+
+def _with_more_directions(trials: _Trials, best: _Candidate) -> _Candidate:
+    """Twice as many directions, as long as they predict a large table better."""
+    most = _most_directions(trials.seen[False], "auto")
+    while best.settings.rank < most:
+        more = replace(best.settings, rank=min(most, 2 * best.settings.rank))
+        other = trials.judge(best.is_turned, more, best.model)
+        if other.ratio(best) >= _BETTER:
+            break
+        best = other
+    return best
 
 
 def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:

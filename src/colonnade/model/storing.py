@@ -23,7 +23,7 @@ def facts_of_learned(learned: Learned) -> dict:
     s, held_out = learned.model.settings, learned.held_out
     given = {"rank": s.rank, "tail": repr(s.tail), "row_noise": s.row_noise}
     return {
-        "settings": given | {"degrees": repr(s.degrees), "one_unit": s.one_unit},
+        "settings": given | {"degrees": repr(s.degrees), "one_unit": s.one_unit, "whiten": s.whiten},
         "n_sweeps": learned.model.n_sweeps,
         "is_turned": learned.is_turned,
         "is_exact": learned.is_exact,
@@ -35,7 +35,12 @@ def learned_from(facts: dict, arrays: dict, choices: dict) -> Learned:
     """What `arrays_of_learned` and `facts_of_learned` describe."""
     s = facts["settings"]
     settings = Settings(
-        int(s["rank"]), float(s["tail"]), bool(s["row_noise"]), float(s["degrees"]), bool(s["one_unit"])
+        int(s["rank"]),
+        float(s["tail"]),
+        bool(s["row_noise"]),
+        float(s["degrees"]),
+        bool(s["one_unit"]),
+        bool(s.get("whiten")),
     )
     model = FactorModel(*(arrays[f"model_{name}"] for name in _OF_MODEL), settings, int(facts["n_sweeps"]))
     held_out = None

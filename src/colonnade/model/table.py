@@ -7,11 +7,14 @@ so that nothing that is learned from x depends on the units of the rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from ..observations import Observations
+from .._support.threads import in_threads
+from ..data.observations import Observations
 
+_PIECES = 16  # Pieces into which the groups are cut; more than the threads, so that none waits long.
 _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borrows: see `_likeness`.
 _FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
 _ALIKE = 20.0  # Entries times variance of the logarithms; 2 costs 5 % on short rows of one unit.
@@ -47,6 +50,46 @@ class Entries:
 
 
 @dataclass(frozen=True, eq=False)
+class Summands:
+    """Over which others each group sums second moments, beyond a base that all groups share.
+
+    The sum over the entries of a group is a base plus the listed others; or, if `is_rest`, the sum over all others less
+    the listed ones, which the group lacks. So a column that is seen in every row costs nothing, and no column costs
+    more than half of the rows.
+
+    Attributes
+    ----------
+    begins : int64 array of shape (n_groups + 1,)
+    others : int array
+        Those of group g stand at ``begins[g]`` to ``begins[g + 1]``.
+    is_rest : bool array of shape (n_groups,)
+    full : int64 array
+        The others that every group has; their sum is the base of the groups that are not `is_rest`.
+    """
+
+    begins: np.ndarray
+    others: np.ndarray
+    is_rest: np.ndarray
+    full: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the kernels need."""
+        return self.begins, self.others, self.is_rest
+
+    def bases(self, moments, factors) -> np.ndarray:
+        """Sums of ``factors[i] * moments[i]`` over the full others and over all others, shape (2, size)."""
+        from .kernels import sweep_kernels
+
+        result = np.zeros((2, moments.shape[1]))
+        if self.full.size:
+            sweep_kernels.weighted_sum(moments, self.full, factors[self.full], result[0])
+        if self.is_rest.any():
+            sweep_kernels.weighted_sum(moments, np.arange(moments.shape[0]), factors, result[1])
+        return result
+
+
+@dataclass(frozen=True, eq=False)
 class ScaledTable:
     """What the factor model learns from.
 
@@ -69,12 +112,36 @@ class ScaledTable:
     def shape(self) -> tuple[int, int]:
         return self.by_row.begins.size - 1, self.by_column.begins.size - 1
 
+    @cached_property
+    def column_summands(self) -> Summands:
+        """For the sums over the rows of each column; they do not depend on which other columns the table has."""
+        return _summands(self.by_column, np.zeros(self.shape[0], bool))
+
+    @cached_property
+    def row_summands(self) -> Summands:
+        """For the sums over the columns of each row."""
+        return _summands(self.by_row, self.by_column.counts == self.shape[0])
+
     def with_weights(self, weights) -> ScaledTable:
         """The same entries with other weights, given in the order of `by_column`."""
         by_column, by_row = self.by_column, self.by_row
         columns = Entries(by_column.begins, by_column.others, by_column.values, weights)
         rows = Entries(by_row.begins, by_row.others, by_row.values, weights[self.order])
         return ScaledTable(columns, rows, self.order, self.shift, self.unit)
+
+
+def _summands(e: Entries, is_full) -> Summands:
+    """Summands of the groups of one side; `is_full` tells which others every group has."""
+    counts, full = e.counts, np.flatnonzero(is_full)
+    is_rest = is_full.size - counts < counts - full.size
+    if e.weights.size or not (full.size or is_rest.any()):  # With weights nothing is shared.
+        return Summands(e.begins, e.others, np.zeros(counts.size, bool), np.zeros(0, np.int64))
+    from .kernels import sweep_kernels
+
+    begins = np.concatenate(([0], np.cumsum(np.where(is_rest, is_full.size - counts, counts - full.size))))
+    others = np.empty(begins[-1], e.others.dtype)
+    sweep_kernels.list_summands(e.begins, e.others, is_full, is_rest, begins, others)
+    return Summands(begins, others, is_rest, full)
 
 
 def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
@@ -120,8 +187,8 @@ def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
 def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Shift and unit of every row from its entries, which stand together."""
     counts, row = np.diff(begins), np.repeat(np.arange(m), np.diff(begins))
-    middle = _medians(begins, values, row)
-    reach = _REACH * 1.4826 * _medians(begins, np.abs(values - middle[row]), row)
+    middle = _medians(begins, values)
+    reach = _REACH * 1.4826 * _medians(begins, np.abs(values - middle[row]))
     low, high = np.where(reach > 0, middle - reach, -np.inf), np.where(reach > 0, middle + reach, np.inf)
     clipped = np.clip(values, low[row], high[row])
     seen = np.maximum(counts, 1)
@@ -153,14 +220,21 @@ def _likeness(variances, counts) -> float:
     return _ALIKE / excess if excess > 0 else np.inf
 
 
-def _medians(begins, values, row) -> np.ndarray:
+def _medians(begins, values) -> np.ndarray:
     """Median of each row's entries; 0 for a row without any."""
-    ordered = values[np.lexsort((values, row))]
-    counts = np.diff(begins)
-    low = begins[:-1] + np.maximum(counts - 1, 0) // 2
-    high = begins[:-1] + counts // 2
-    last = max(values.size - 1, 0)
-    if values.size == 0:
-        return np.zeros(counts.size)
-    middle = (ordered[np.minimum(low, last)] + ordered[np.minimum(high, last)]) / 2
-    return np.where(counts > 0, middle, 0.0)
+    from .kernels.medians import group_medians
+
+    result = np.empty(begins.size - 1)
+    in_threads(lambda piece: group_medians(*piece, begins, values, result), pieces(result.size, begins))
+    return result
+
+
+def pieces(count: int, begins=None) -> list[tuple[int, int]]:
+    """Neighbouring pieces of 0 .. count - 1; with `begins` of about equally many entries."""
+    if begins is None or begins[-1] == 0:
+        edges = np.linspace(0, count, _PIECES + 1).astype(int)
+    else:
+        edges = np.searchsorted(begins, np.linspace(0, begins[-1], _PIECES + 1)[1:-1])
+        edges = np.concatenate(([0], np.minimum(edges, count), [count]))
+    edges = np.unique(edges)
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist()))

@@ -3,7 +3,7 @@
 Of the factor model: (u_i, c_i) ~ N(U_i, T_i), z_j ~ N(z_j, S_j) and noise N(0, v_i), each drawn once per table, so that
 entries of a row or column are correlated as the model says. Of a column filled with the help of full ones:
 z_j ~ N(z_j, t (U_O' W U_O + Lambda)^-1) and noise N(0, t). The deviation of a draw from the prediction is then scaled
-such that the draws spread as the calibrated 90 % intervals do.
+as the intervals are: by the factors of its row and column, and such that 90 % intervals have the width of the draws'.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from .._threads import one_blas_thread
+from .._support.threads import one_blas_thread
 from ..model.factor_model import FactorModel
 from ..model.selection import Learned
-from .factor_posterior import width_factor
 
 LEVEL = 0.9  # Of the intervals with which the draws agree.
 NORMAL = float(ndtri((1 + LEVEL) / 2))  # Half the width of that interval of a standard normal variable.
@@ -23,7 +22,7 @@ _PIECE_NUMBERS = 2_000_000  # Numbers of the covariance matrices that are unpack
 
 @one_blas_thread()
 def model_deviations(learned: Learned, n_draws: int, rows, columns, rng) -> np.ndarray:
-    """Deviations of drawn tables from the prediction, shape (n_draws, rows, columns), in the units of the data.
+    """Deviations of drawn tables from the prediction before calibration, shape (n_draws, rows, columns).
 
     Parameters
     ----------
@@ -35,11 +34,9 @@ def model_deviations(learned: Learned, n_draws: int, rows, columns, rng) -> np.n
     """
     model = learned.model
     of_rows, of_columns = learned.at(rows, columns)
-    known = learned.held_out is not None and not learned.is_exact
-    factor = width_factor(learned.held_out.scores() if known else np.zeros(0), LEVEL) / NORMAL
     u, z = _drawn_factors(model, n_draws, of_rows, of_columns, rng)
     result = np.empty((n_draws, of_rows.size, of_columns.size))
-    scale, noise = factor * model.unit[of_rows, None], np.sqrt(model.own_noise[of_rows, None])
+    scale, noise = model.unit[of_rows, None], np.sqrt(model.own_noise[of_rows, None])
     fitted = model.U[of_rows] @ model.Z[of_columns].T
     for k in range(n_draws):
         result[k] = u[k] @ z[k].T - fitted
@@ -113,27 +110,14 @@ def column_deviations(space, o, noise_variance: float, plain: float, n_draws: in
     return result
 
 
-def calibrated(deviations, predicted, half_widths) -> np.ndarray:
-    """Deviations with the spread of the intervals: those of variance predicted^2 times half-width / 1.645 / predicted.
-
-    Parameters
-    ----------
-    deviations : array of shape (n_draws, a, b)
-    predicted, half_widths : arrays of shape (a, b)
-        Standard deviations of the draws, and half the widths of 90 % intervals; 0 where nothing is to be drawn.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(half_widths > 0, half_widths / (NORMAL * predicted), 0.0)
-    return deviations * factor
-
-
-def refuse_infinite(half_widths) -> None:
-    """Refuse to draw where no entry could be left out and the noise is not known either."""
-    if not np.isfinite(half_widths).all():
+def refuse_infinite(half_width: float) -> float:
+    """Half the width of intervals, refused where no entry could be held out and the noise is not known either."""
+    if not np.isfinite(half_width):
         raise ValueError(
             "sample cannot tell how far to spread: no entry could be left out and the noise is not known, so that"
             " intervals are infinite; measure more entries than the rank in some partial columns"
         )
+    return half_width
 
 
 def drawn_tables(predictions, deviations, is_filled, keep_in_bounds) -> np.ndarray:

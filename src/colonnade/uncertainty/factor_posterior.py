@@ -1,20 +1,13 @@
-"""Intervals, means and certificates of a table that the factor model has filled.
-
-A predictive standard deviation comes from the posterior; one factor per level, learned on held-out entries, turns it
-into half the width of an interval (split conformal prediction: Lei et al. 2018).
-"""
+"""Means, noise and certificates of a table that the factor model has filled, from its posterior."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
 
+from ..data.observations import Observations
 from ..model.factor_model import unpacked
 from ..model.selection import Learned
-from ..observations import Observations
 
-_LEAST_FACTOR = 0.5  # Of the normal quantile; on real tables the factor is .7 to 1.8 of it.
-_FEWEST = 20  # Held-out entries below which the normal distribution sets the width.
 _SETTLED, _OPEN = 0.1, 0.5  # Shares of the prior variance still open: below, the entries decide; above, the prior does.
 _POOR = 0.5  # Residual in units of the column's spread from which the model explains too little.
 
@@ -28,29 +21,6 @@ VERDICT_FIELDS = [
     ("more_entries", np.int64),
     ("verdict", "U20"),
 ]
-
-
-def width_factor(scores, level: float) -> float:
-    """Half the width of an interval in predicted deviations: the quantile of held-out scores, `scores` rising.
-
-    The ceil(level (k + 1))-th of k scores holds a new one with probability `level` or more. Beyond the largest score,
-    and with few of them, the normal quantile takes over where it is wider. Where noise is so small that the model
-    overstates it, scores are tiny; half of the normal quantile then keeps open columns wide.
-    """
-    normal = float(ndtri((1 + level) / 2))
-    if scores.size < _FEWEST:
-        return normal
-    place = int(np.ceil(level * (scores.size + 1)))
-    if place > scores.size:
-        return max(normal * float(scores[-1]) / float(ndtri((1 + scores.size / (scores.size + 1)) / 2)), normal)
-    return max(float(scores[place - 1]), _LEAST_FACTOR * normal)
-
-
-def half_widths(learned: Learned, rows, columns, level: float) -> np.ndarray:
-    """Half the widths of intervals for entries at (rows[k], columns[k]), measured anew."""
-    known = learned.held_out is not None and not learned.is_exact
-    scores = learned.held_out.scores() if known else np.zeros(0)
-    return width_factor(scores, level) * learned.deviations(rows, columns)
 
 
 def mean_deviations(learned: Learned, o: Observations) -> np.ndarray:

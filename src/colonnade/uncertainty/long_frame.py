@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..frames import frame_of_columns
+from ..data.frames import frame_of_columns
 
 _BLOCK_CELLS = 1_000_000  # Entries whose intervals are computed at a time.
 

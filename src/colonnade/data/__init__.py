@@ -1,0 +1,1 @@
+"""Tables and other sources of numbers, and the observations drawn from them."""

@@ -1,0 +1,81 @@
+"""What was learned from blocks of columns, as files: the arrays of the column space and a record with the rest."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from ...model.column_space import ColumnSpace
+from ...model.full_columns.learn import Lesson
+from ...model.full_columns.wild_entries import Screening
+from .checkpoints import publish_array, publish_json, read_array, read_json
+
+_ARRAYS = "basis", "singular_values", "center", "variances", "mean"
+_RECORD = "space.json"
+
+
+def write_lesson(
+    folder: Path,
+    lesson: Lesson,
+    screening: Screening,
+    optimism: float = 1.0,
+    words: dict | None = None,
+    n_full: int = 0,
+) -> None:
+    """The arrays of the column space in files of their own, and a record with the rest and their checksums."""
+    sums = {"basis": publish_array(folder / "basis.npy", lesson.space.basis)}
+    write_record(folder, lesson, optimism, sums, words or {}, screening, n_full)
+
+
+def write_record(
+    folder: Path, lesson: Lesson, optimism: float, sums: dict, words: dict, screening: Screening, n_full: int = 0
+) -> None:
+    """All arrays but the basis, and the record; `n_full` is the number of full columns that a refinement has seen."""
+    for name in _ARRAYS[1:]:
+        array = getattr(lesson.space, name)
+        if array is not None:
+            sums[name] = publish_array(folder / f"{name}.npy", array)
+    facts = {
+        "space_noise_std": repr(lesson.space.noise_std),
+        "noise_variance": repr(lesson.noise_variance),
+        "choices": {**lesson.choices, **words},
+        "optimism": repr(optimism),
+        "moved_rows": lesson.moved_rows,
+        "full_columns": n_full,
+        "screening": asdict(screening),
+        "shape": list(lesson.space.basis.shape),
+        "sha256": sums,
+    }
+    publish_json(folder / _RECORD, facts)
+
+
+def read_lesson(folder: Path, facts: dict, *, mapped: bool = False, verify: bool = True) -> Lesson:
+    """What was written."""
+    sums = facts["sha256"]
+    arrays = [
+        read_array(folder / f"{name}.npy", sums[name] if verify else None, mapped=mapped and name == "basis")
+        if name in sums
+        else None
+        for name in _ARRAYS
+    ]
+    *arrays, mean = arrays
+    space = ColumnSpace(*arrays, float(facts["space_noise_std"]), mean)
+    noise, choices, moved = float(facts["noise_variance"]), facts["choices"], facts["moved_rows"]
+    return Lesson(space, noise, choices, moved_rows=moved)
+
+
+def read_screening(facts: dict) -> Screening:
+    """What was found over all columns, from the record of the lesson."""
+    found = facts["screening"]
+    return Screening(found["code"], tuple(found["rows"]), tuple(found["columns"]), found["is_enough"])
+
+
+def lesson_on_disk(folder: Path) -> dict | None:
+    """The record of a lesson that is there and sound."""
+    try:
+        facts = read_json(folder / _RECORD)
+        read_lesson(folder, facts, mapped=True)
+        read_screening(facts)
+    except (OSError, ValueError, KeyError):
+        return None
+    return facts

@@ -1,0 +1,1 @@
+"""What people touch: the command line, the HTML report, plots, summaries and scikit-learn imputers."""

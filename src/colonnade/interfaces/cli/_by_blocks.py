@@ -1,0 +1,245 @@
+"""`colonnade complete` for triples that are larger than memory."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+
+from ._lines import say
+
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+class Size(click.ParamType):
+    """Bytes, as 6GB, 500MB or a number."""
+
+    name = "size"
+
+    def convert(self, value, parameter, context):
+        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", str(value), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not a size such as 6GB or 500MB", parameter, context)
+        number, unit, binary = found.groups()
+        return float(number) * _UNITS[unit.lower()] * (1.024 ** list(_UNITS).index(unit.lower()) if binary else 1)
+
+
+_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", "memory", "local", "dask"]),
+        default="auto",
+        show_default=True,
+        help="Everything in memory, by blocks with the help of the disk (local), or by the workers of a Dask cluster;"
+        " auto goes by --memory-limit.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Of the Dask cluster, such as tcp://10.0.0.1:8786 or tls://...; default: processes of this machine."
+        " Name only a scheduler you trust: Dask runs code of whoever can reach it, and tcp:// is neither encrypted nor"
+        " authenticated.",
+    ),
+    click.option("--memory-limit", type=Size(), metavar="SIZE", help="Such as 6GB. Default: 60 % of the machine."),
+    click.option("--resume", is_flag=True, help="Continue an interrupted run by blocks; the result is the same bytes."),
+    click.option("--dry-run", is_flag=True, help="Only print what memory, disk and time a run by blocks would need."),
+)
+_ENGINE_NAMES = "engine", "memory_limit", "resume", "scheduler"
+_SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "memory_limit", "resume"
+_TRIPLE_NAMES = "row", "column", "value", "header", "delimiter", "decimal", "encoding", "duplicates", "transpose"
+
+
+def block_options(command):
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def chosen_engine(inputs, options: dict) -> str:
+    """memory, or local or dask for triples by blocks; the options that only the latter take are taken out for memory.
+
+    A table is read as for memory; that a cluster solves its columns stays in the options.
+    """
+    from ...scaling.blocks import checked_memory, memory_for_data
+
+    engine, memory, resume, scheduler = (options[name] for name in _ENGINE_NAMES)
+    if scheduler is not None and engine not in ("auto", "dask"):
+        raise click.UsageError(f"--scheduler is for --engine dask, not {engine}")
+    if scheduler is not None or engine == "dask":
+        return _for_cluster(inputs, options)
+    if engine == "auto":
+        limit = checked_memory(memory)
+        given = _triples(inputs, options)
+        too_large = given is not None and _needed(given) > limit
+        engine = "local" if too_large or (resume and given is not None) else "memory"
+    if engine == "memory":
+        if resume:
+            raise click.UsageError("--resume is for triples that are completed by blocks; say --engine local")
+        if not options["dry_run"]:
+            for name in _ENGINE_NAMES:
+                del options[name]
+            options["memory_limit"] = memory_for_data(memory)
+    elif _triples(inputs, options) is None:
+        raise click.UsageError("--engine local is for triples; name their columns with --row, --column and --value")
+    return engine
+
+
+def _for_cluster(inputs, options: dict) -> str:
+    from ...scaling.blocks import memory_for_data
+
+    options["engine"] = "dask"
+    if not options["dry_run"] and _is_open_to_others(options["scheduler"]):
+        say(
+            "Note: this scheduler is on another machine, and tcp:// is neither encrypted nor authenticated. Whoever can"
+            " reach it can run code here and on its workers; use tls:// where you do not trust the network.",
+            error=True,
+        )
+    if _triples(inputs, options) is not None:
+        return "dask"
+    if options["resume"]:
+        raise click.UsageError("--resume is for triples, which are completed by blocks")
+    if not options["dry_run"]:
+        del options["resume"]
+        options["memory_limit"] = memory_for_data(options["memory_limit"])
+    return "memory"
+
+
+def _is_open_to_others(scheduler: str | None) -> bool:
+    """Whether an address leads to another machine, without TLS."""
+    scheme, _, place = ("" if scheduler is None else scheduler).rpartition("://")
+    host = place.rpartition(":")[0].strip("[]") if ":" in place else place
+    if not host or scheme not in ("", "tcp", "ws"):
+        return False
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() != "localhost"
+
+
+def _needed(given) -> float:
+    from ...scaling.dry_run import bytes_in_memory
+
+    return bytes_in_memory(given)
+
+
+def _triples(inputs, options: dict):
+    """The files of triples that are meant; None if they hold something else."""
+    from ...files.tables.dialects import DialectOptions
+    from ...files.tables.reading import checked_fields, fields_of_triples, paths_of
+    from ...scaling.triples.labels import TripleFiles
+
+    paths = tuple(paths_of(inputs))
+    dialect = DialectOptions(*(options[name] for name in ("delimiter", "decimal", "thousands", "encoding")))
+    fields = fields_of_triples(paths, checked_fields(options["row"], options["column"], options["value"]), dialect)
+    header = "auto" if options["header"] is None else options["header"]
+    return None if fields is None else TripleFiles(paths, fields, header=header, dialect=dialect)
+
+
+def dry_run(inputs, options: dict, engine: str) -> None:
+    """Print what a run would need."""
+    from ...scaling.blocks import checked_memory
+    from ...scaling.dry_run import estimate
+
+    given = _triples(inputs, options)
+    if given is None:
+        say("The input is a table, which is completed in memory; --dry-run is for triples.")
+        return
+    rank = None if options["rank"] == "auto" else options["rank"]
+    for line in estimate(given, rank).in_words(checked_memory(options["memory_limit"])):
+        say(line)
+    how = {"memory": "all at once in memory", "dask": "by blocks of columns, solved by the workers of a cluster"}
+    how = how.get(engine, "by blocks of columns, with the help of the disk")
+    say(f"It would be completed {how}.")
+
+
+def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, options: dict) -> tuple:
+    """Into a folder; the outputs, the completion, and what was read in words."""
+    from ...files import FileForm, read_asked, write_entries
+    from ...scaling.blocks import complete_triples
+    from .complete import check_outputs
+
+    if options["thousands"] is not None:
+        raise click.UsageError("--thousands is for what fits into memory: write the triples without groups of digits")
+    if options["missing"]:
+        raise click.UsageError("--missing is for what fits into memory: leave these lines out of the triples")
+    if options["ignore"] or options["only"]:
+        raise click.UsageError("--ignore and --only are for wide tables; of triples only the three columns are read")
+    given = _triples(inputs, options)
+    outputs = outputs or [Path(f"{inputs[0].absolute().stem}-completed")]
+    folders = [output for output in outputs if not output.suffix]
+    if len(folders) != 1 or (len(outputs) > 1 and entries is None):
+        raise click.UsageError("a run by blocks writes one folder, an --output without an ending")
+    if not options["resume"]:
+        check_outputs(outputs, entries, force)
+    settings = {name: options[name] for name in _SETTING_NAMES}
+    reading = {name: options[name] for name in _TRIPLE_NAMES}
+    reading["header"] = given.header
+    settings |= {"random_state": options["seed"], "force": force}
+    with stages() as report, _told_how_to_go_on(folders[0]):
+        if options["engine"] == "dask":
+            from ...scaling import dask
+
+            where = {"client": options["scheduler"], "out": folders[0]}
+            completion = dask.complete(list(inputs), **where, progress=report, **reading, **settings)
+        else:
+            completion = complete_triples(inputs, folders[0], progress=report, **reading, **settings)
+    form = FileForm("parquet", fields=given.fields, transposed=options["transpose"])
+    if entries is not None:
+        labelled = SimpleNamespace(
+            origin=form, shape=completion.shape, row_names=completion.row_names, column_names=completion.column_names
+        )
+        for output in outputs:
+            if output.suffix:
+                write_entries(completion, read_asked(labelled, entries), output, level=level, force=force)
+    named = given.paths[0].name if len(given.paths) == 1 else f"{len(given.paths):,} files"
+    blocks = f"{completion.n_blocks:,} block{'s' if completion.n_blocks > 1 else ''}"
+    return outputs, completion, f"Read: triples of {named}, in {blocks} of columns."
+
+
+@contextmanager
+def _told_how_to_go_on(folder: Path):
+    """An interrupt says that what is finished was kept."""
+    from ..._support.ownership import record_of
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = Path(f"{folder}.partial")
+        if record_of(kept) is None:
+            raise
+        words = f"Interrupted: what is finished is kept in {kept}; the same command with --resume goes on from there."
+        raise KeyboardInterrupt(words) from None
+
+
+@contextmanager
+def stages():
+    """Bars on standard error if that is a terminal, one for every stage, with rate and time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    tasks = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+
+        def report(stage, done, total):
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total, rate="")
+            task = bars.tasks[tasks[stage]]
+            rate = f"{done / task.elapsed:,.0f}/s" if task.elapsed and done else ""
+            bars.update(tasks[stage], completed=done, total=total, rate=rate)
+
+        yield report

@@ -1,0 +1,165 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+_READ = (
+    click.option("--row", metavar="NAME", help="Column of the rows, if the file holds triples."),
+    click.option("--column", metavar="NAME", help="Column of the columns, if the file holds triples."),
+    click.option("--value", metavar="NAME", help="Column of the values, if the file holds triples."),
+    click.option("--key", metavar="NAME", help="Which array of an npz file or a Zarr group."),
+    click.option("--sheet", metavar="NAME", help="Which sheet of an xlsx workbook. Default: the first."),
+    click.option("--header/--no-header", default=None, help="Whether a text table begins with a line of names."),
+    click.option("--row-names/--no-row-names", default=None, help="Whether a table begins with a column of names."),
+    click.option(
+        "--duplicates",
+        type=click.Choice(["error", "mean", "last"]),
+        default="error",
+        show_default=True,
+        help="What to do with triples of the same place.",
+    ),
+    click.option(
+        "--missing",
+        metavar="TEXT",
+        multiple=True,
+        help="What else stands for an entry that is not known, such as -999 or '?'; may be given several times.",
+    ),
+    click.option(
+        "--ignore",
+        metavar="NAME",
+        multiple=True,
+        help="A column of a csv or Parquet table that is not filled and not used, such as an identifier; it is written"
+        " back unchanged. May be given several times. Columns of text, dates and Booleans need not be named.",
+    ),
+    click.option(
+        "--only",
+        metavar="NAME",
+        multiple=True,
+        help="A column of a csv or Parquet table to use; may be given several times. Default: all columns of numbers.",
+    ),
+    click.option(
+        "--delimiter",
+        metavar="SIGN",
+        help="What stands between the cells of a text table, such as ';' or '|'. Default: comma, semicolon or tab,"
+        " whichever the first lines show.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="The decimal sign of a text table. Default: the one that its cells show; a table in which every number"
+        " can be read in two ways, such as 1,234, is refused.",
+    ),
+    click.option(
+        "--thousands",
+        metavar="SIGN",
+        help="The sign between groups of three digits in a text table: ',', '.', ' ', an apostrophe, or none."
+        " Default: any that is not the decimal sign, plain spaces apart.",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Of a text table, such as latin-1. Default: UTF-8 or UTF-16 as its first bytes say, else Windows-1252.",
+    ),
+    click.option("--transpose", is_flag=True, help="The things to fill are rows of the file, not columns."),
+)
+_READ_NAMES = (
+    *("row", "column", "value", "key", "header", "row_names", "duplicates", "missing", "ignore", "only", "transpose"),
+    *("sheet", "delimiter", "decimal", "thousands", "encoding"),
+)
+
+
+def input_options(command=None, *, required: bool = True):
+    """The files to read and how; `read_input` takes them."""
+    if command is None:
+        return lambda command: input_options(command, required=required)
+    for option in reversed(_READ):
+        command = option(command)
+    metavar = "INPUT..." if required else "[INPUT]..."
+    path = click.Path(path_type=Path)
+    return click.argument("inputs", metavar=metavar, nargs=-1, required=required, type=path)(command)
+
+
+def read_input(inputs, options: dict):
+    """Observations from the files; the options for it are taken out of `options`."""
+    from ...files import read
+
+    given = {name: options.pop(name) for name in _READ_NAMES}
+    for name in ("header", "row_names"):
+        given[name] = "auto" if given[name] is None else given[name]
+    given["only"] = given["only"] or None
+    return read(inputs, **given, memory_limit=options.pop("memory_limit", None))
+
+
+def given_input() -> str:
+    """The input of this command with its options for reading, as it would be typed again."""
+    context = click.get_current_context()
+    words = [str(path) for path in context.params["inputs"]]
+    for option in context.command.params:
+        value = context.params.get(option.name)
+        if option.name not in _READ_NAMES or value == option.get_default(context) or value in (None, ()):
+            continue
+        if isinstance(value, bool):
+            words.append((option.opts if value else option.secondary_opts)[0])
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option.opts[0], str(one)]
+    return shlex.join(words)
+
+
+def set_aside_fact(observations) -> dict[str, str]:
+    """The columns that were set aside, in words, under the key set_aside; empty if there are none."""
+    from ...data.set_aside import choices_of
+
+    words = choices_of(observations.origin).get("set aside")
+    return {} if words is None else {"set_aside": words}
+
+
+def set_aside_line(observations) -> list[str]:
+    """The same as a line for people; no line if there are none."""
+    return [f"Set aside: {words}." for words in set_aside_fact(observations).values()]
+
+
+class MethodName(click.ParamType):
+    """A method of `complete`; hyphens stand for blanks and underscores."""
+
+    name = "method"
+    known = "auto", "factor-model", "full-columns", "als", "soft-impute", "svt", "optspace", "tall-project"
+
+    def convert(self, value, parameter, context):
+        name = str(value).strip().lower().replace("_", "-").replace(" ", "-")
+        if name not in self.known:
+            self.fail(f"there is no method {value!r}; choose one of {', '.join(self.known)}", parameter, context)
+        return name.replace("-", " " if name in ("factor-model", "full-columns") else "_")
+
+
+class AutoOr(click.ParamType):
+    """The word auto, or a value of another type."""
+
+    name = "auto|number"
+
+    def __init__(self, other: click.ParamType):
+        self.other = other
+
+    def convert(self, value, parameter, context):
+        return value if value == "auto" else self.other.convert(value, parameter, context)
+
+
+@contextmanager
+def progress(title: str):
+    """A bar on standard error if that is a terminal; gives a function of (done, total), or None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn(title, markup=False), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

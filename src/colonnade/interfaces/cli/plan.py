@@ -1,0 +1,161 @@
+"""`colonnade plan`: how much to measure, and which rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from ._lines import say
+from ._options import input_options, progress, read_input
+
+
+@click.command()
+@input_options(required=False)
+@click.option("--shape", type=click.IntRange(1), nargs=2, default=None, metavar="ROWS COLUMNS", help="Of the matrix.")
+@click.option(
+    "--rank", type=click.IntRange(1), default=None, help="How many directions; of a file those above the noise."
+)
+@click.option("--coherence", type=float, default=None, help="mu(r); that of a Gaussian matrix unless told.")
+@click.option("--delta", type=float, default=0.1, show_default=True, help="The probability of failure put up with.")
+@click.option("--noise-std", type=float, default=None, help="Standard deviation of the noise in an entry.")
+@click.option("--entries", type=click.IntRange(1), default=None, help="Per column, for which to give the error.")
+@click.option("--select-rows", type=click.IntRange(1), default=None, metavar="K", help="Print the K rows to measure.")
+@click.option("--for-mean", is_flag=True, help="Rows that tell the mean of a new column best, not all its entries.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the simulations.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
+    """Say how many columns to measure in full and how many entries of the others, or which rows.
+
+    \b
+    Examples: colonnade plan --shape 10000 10000 --rank 50
+              colonnade plan table.csv
+              colonnade plan --select-rows 40 table.csv
+
+    With INPUT, a file as `colonnade complete` takes it or a folder that it wrote, the plan is for further columns like
+    those of the file. --select-rows prints the rows from whose entries every new column is filled best, one a line;
+    with --for-mean those from which its mean is told best, such as the score of a model over all questions.
+    """
+    planned = {name: options.pop(name) for name in ("shape", "rank", "coherence", "delta", "noise_std", "entries")}
+    if select_rows is not None:
+        _refuse_other_settings(planned, inputs)
+        completion = _completion(inputs, options)
+        _print_rows(completion, _selected(completion, select_rows, for_mean), as_json)
+        return
+    if for_mean:
+        raise click.UsageError("--for-mean goes with --select-rows K")
+    if not inputs:
+        if planned["shape"] is None or planned["rank"] is None:
+            raise click.UsageError("give --shape ROWS COLUMNS and --rank, or a file to learn them from")
+        basis, remark = None, ""
+    elif planned["shape"] is not None:
+        raise click.UsageError("--shape is for a plan without a file; the file has its own")
+    else:
+        completion = _completion(inputs, options)
+        basis, remark = _learn_into(planned, completion), _as_it_is(completion)
+    _print_plan(planned, basis, seed, as_json, remark)
+
+
+def _refuse_other_settings(planned: dict, inputs) -> None:
+    given = [name for name, value in planned.items() if value is not None and name != "delta"]
+    if given:
+        raise click.UsageError(f"--{given[0].replace('_', '-')} does not go with --select-rows")
+    if not inputs:
+        raise click.UsageError(
+            "--select-rows needs a file, or a folder that colonnade complete wrote, after the number"
+        )
+
+
+def _completion(inputs, options: dict):
+    """What a result folder holds, or the completion of a file."""
+    from ...completion import Completion, complete
+
+    if len(inputs) == 1 and (Path(inputs[0]) / "facts.json").is_file():
+        return Completion.load(inputs[0])
+    with progress("reading"):
+        observations = read_input(inputs, options)
+    with progress("learning") as report:
+        return complete(observations, progress=report)
+
+
+def _learn_into(planned: dict, completion):
+    """Shape, rank and noise of what was learned, where they are not given; the basis of that rank."""
+    from numpy.linalg import qr
+
+    space, noise = completion.space, completion.noise_std
+    if not completion.rank:
+        raise ValueError("the full columns have no direction to plan for: they are zero, or there is nothing to fill")
+    if planned["rank"] is None:  # the directions that a column measured in full could tell from noise
+        above = int((space.variances > noise**2).sum()) if math.isfinite(noise) else completion.rank
+        planned["rank"] = max(1, above)
+    if planned["rank"] > completion.rank:
+        raise click.UsageError(f"--rank must be at most {completion.rank:,}, the directions that the file has")
+    planned["shape"] = completion.shape
+    if planned["noise_std"] is None and math.isfinite(noise):
+        planned["noise_std"] = noise
+    return qr(completion.basis[:, : planned["rank"]].astype(float))[0]  # orthonormal to more digits than float32 has
+
+
+def _as_it_is(completion) -> str:
+    """What the file promises without any further measurement."""
+    partial = completion.observations.partial_columns if completion.observations is not None else ()
+    if not len(partial) or not completion.noise_variance or "fit" not in completion.choices:
+        return ""
+    typical = int(sorted(completion.observations.n_observed[partial])[len(partial) // 2])
+    return (
+        f"As it is, with {typical:,} entries of a partial column in the median, {completion.choices['fit']}. That is"
+        " with a prior, which the plan above does without: it says what plain least squares needs, and with fewer"
+        " entries `complete` leans on the prior."
+    )
+
+
+def _print_plan(planned: dict, basis, seed: int, as_json: bool, remark: str) -> None:
+    from ...measuring.planning import plan
+
+    planned["n_entries"] = planned.pop("entries")
+    with progress("planning"):
+        found = plan(**planned, basis=basis, random_state=seed)
+    if as_json:
+        say(json.dumps(_finite(asdict(found)), allow_nan=False))
+    else:
+        for line in str(found).split("\n"):
+            say(line)
+        if remark:
+            say(remark)
+
+
+def _finite(value):
+    """The same with None for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _selected(completion, k: int, for_mean: bool) -> list[int]:
+    from ...measuring.leaderboard import select_questions
+    from ...measuring.row_selection import select_rows
+
+    return (select_questions(completion.observations, k) if for_mean else select_rows(completion, k)).tolist()
+
+
+def _print_rows(completion, rows: list[int], as_json: bool) -> None:
+    from ..._support.arguments import shown
+
+    names = completion.row_names
+    if as_json:
+        chosen = None if names is None else [str(names[i]) for i in rows]
+        say(json.dumps({"shape": list(completion.shape), "rows": rows, "names": chosen}))
+        return
+    for i in rows:
+        say(str(i) if names is None else _plain(names[i], shown))
+
+
+def _plain(name, shown) -> str:
+    """A name as it is, if it is one line that can be printed; otherwise quoted and shortened."""
+    text = str(name)
+    return text if text.isprintable() and len(text) <= 200 else shown(text)

@@ -1,0 +1,1 @@
+"""Imputers with the interface of scikit-learn."""

@@ -1,0 +1,298 @@
+"""The scikit-learn imputer for any table: gaps anywhere, features in units of their own.
+
+A sample x with level c, unit s and loadings u of each feature is  x = c + s * (u'z + noise),  z ~ N(0, I). See
+`model.factor_model`, whose rows are the features here and whose columns are the samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..._support.arguments import as_choice, as_generator, as_real
+from ..._support.threads import one_blas_thread
+from ...completion import Completion, complete
+from ...data.observations import Observations
+from ...model.column_space import fix_signs
+from ...model.factor_model import FactorModel
+from ...model.selection import Learned, solve_new_columns
+from ...uncertainty.calibration import calibrate
+from ...uncertainty.draws import LEVEL, NORMAL
+from ...uncertainty.held_out import held_out_scores
+from .common import Imputer, keep_in_bounds, samples_of, without_infinite
+
+_BLOCK_NUMBERS = 10_000_000  # Numbers in the covariances of the samples that are filled at a time: 80 MB.
+
+
+class LowRankImputer(Imputer):
+    """Fill a table with gaps anywhere, by a factor model that is learned from all its entries.
+
+    No row or column needs to be complete, and features may have different units. Every sample is a linear
+    combination of a few directions plus noise. Uncertainty of the directions, of the sample and of the noise is
+    part of the intervals and of the draws. ``LowRankImputer().fit_transform(X)`` is
+    ``colonnade.complete(X, method="factor model", orientation="rows").to_dense()``.
+
+    Parameters
+    ----------
+    rank : int or "auto"
+        The largest number of directions. Default: hidden entries choose it.
+    bounds : (float, float), optional
+        Keep predictions, draws and intervals of all features within them.
+    random_state : None, int, numpy Generator or RandomState
+        Which entries are hidden to choose settings, and the draws if `sample_posterior`. None hides the same entries
+        every time and draws anew in every call. An int makes every call draw the same.
+    sample_posterior : bool
+        Fill gaps with a draw from the posterior predictive distribution. Default: fill with its mean.
+
+    Attributes
+    ----------
+    components_ : array of shape (rank_, n_features_in_)
+        Directions in which samples differ, in units of `scale_`: orthogonal, the largest first. A sample is about
+        ``mean_ + scale_ * (z @ components_)`` where z has mean 0 and variance 1 in every direction.
+    mean_ : array of shape (n_features_in_,)
+        Level of each feature.
+    scale_ : array of shape (n_features_in_,)
+        Spread of each feature; 0 for a constant feature.
+    rank_ : int
+    noise_std_ : array of shape (n_features_in_,)
+        Standard deviation of the noise of each feature, in the units of the data.
+    choices_ : dict of str
+        What was chosen, in words.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        If the training data had names that are strings.
+
+    Notes
+    -----
+    A feature without any entry in training stays NaN, and so do its attributes. scikit-learn's imputers drop such a
+    feature or fill it with 0; here the columns that come out are the columns that went in, and no number is made up.
+    Entries that new samples have in such a feature are kept, but tell nothing about other features.
+
+    A sample without any entry is filled with `mean_`. Samples are filled one by one: none depends on the others given
+    to `transform`. Only draws share something: the directions are drawn once per call, so that entries are
+    correlated within samples and within features as the model says.
+
+    Examples
+    --------
+    >>> import numpy as np, colonnade as co
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 8)) * 10.0 ** np.arange(8)
+    >>> known = np.where(rng.random(X.shape) < 0.7, X, np.nan)
+    >>> imputer = co.LowRankImputer().fit(known)
+    >>> bool(np.allclose(imputer.transform(known), X, rtol=1e-6))
+    True
+    """
+
+    def __init__(self, *, rank="auto", bounds=None, random_state=None, sample_posterior=False):
+        self.rank = rank
+        self.bounds = bounds
+        self.random_state = random_state
+        self.sample_posterior = sample_posterior
+
+    @one_blas_thread()
+    def predict_interval(self, X, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Ends between which entries, measured anew, lie with probability `level`.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+        level : float
+            Between 0 and 1. Held-out entries of the training data calibrate the width.
+
+        Returns
+        -------
+        low, high : arrays of shape (n_samples, n_features)
+            Known entries are their own interval.
+        """
+        check_is_fitted(self)
+        level = as_real("level", level, 0, 1, "()")
+        samples = samples_of(self, X, reset=False)
+        low, high = samples.copy(), samples.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            for gaps in self._gaps(samples):
+                spread, center = self._factors[gaps.features] * gaps.deviations(), gaps.predictions()
+                for target, end in zip((low, high), self._calibration.ends(level)):
+                    gaps.write(target, center + end * spread, self._bounds)
+        return low, high
+
+    @one_blas_thread()
+    def predict_std(self, X) -> np.ndarray:
+        """Standard deviations of the entries about their predictions.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        std : array of shape (n_samples, n_features)
+            0 at known entries. Calibrated so that 1.645 of them are half a 90 % interval, and without the bounds.
+        """
+        check_is_fitted(self)
+        samples = samples_of(self, X, reset=False)
+        std = np.where(np.isnan(samples), np.nan, 0).astype(samples.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for gaps in self._gaps(samples):
+                gaps.write(std, self._spread_factors[gaps.features] * gaps.deviations(), None)
+        return std
+
+    def _learn(self, samples) -> Completion:
+        as_choice("sample_posterior", self.sample_posterior, (True, False))
+        asked = {"rank": self.rank, "bounds": self.bounds, "random_state": self.random_state}
+        completion = complete(Observations.from_dense(samples), method="factor model", orientation="rows", **asked)
+        learned = completion.learned
+        self._bounds, self._is_seen = completion.bounds, ~np.isnan(samples).all(axis=0)
+        # The training samples' own coefficients are not needed again: they are solved like new samples.
+        none = np.zeros((0, learned.model.rank + 1)), np.zeros((0, 0))
+        model = replace(learned.model, Z=none[0], column_covariance=none[1])
+        self._learned = replace(learned, model=model, held_out=None)
+        scores = held_out_scores(learned, completion.observations)
+        found = calibrate(scores, samples.shape[0])
+        # Features are columns of the table. A new sample has the usual factor, because nothing of it was held out.
+        of_features = found.column_factors(scores, np.arange(samples.shape[1]))
+        self._factors = float(np.sqrt(np.mean(found.rows.factors**2))) * of_features
+        self._calibration = replace(found, rows=found.rows._replace(counts=np.zeros(0), sums=np.zeros(0)))
+        self._keep(model, completion.choices)
+        return completion
+
+    def _keep(self, f: FactorModel, choices: dict) -> None:
+        """Attributes for the user: NaN in features without any entry."""
+        seen = self._is_seen
+        self.rank_ = f.rank
+        self.mean_ = np.where(seen, f.shift + f.unit * f.U[:, -1], np.nan)
+        self.scale_ = np.where(seen, f.unit, np.nan)
+        self.noise_std_ = self.scale_ * np.sqrt(f.own_noise)
+        self.components_ = np.full((f.rank, seen.size), np.nan)
+        turn = np.linalg.svd(np.linalg.qr(f.U[seen, :-1], mode="r"), full_matrices=True)[2]
+        self.components_[:, seen] = fix_signs(f.U[seen, :-1] @ turn.T).T
+        self.choices_ = choices | {
+            "method": "factor model learned from all entries",
+            "orientation": "samples are filled; features have their own unit and level",
+        }
+
+    def _training(self, completion) -> np.ndarray:
+        if self.sample_posterior:
+            return self._without_gaps(completion.observations.to_dense())
+        return np.ascontiguousarray(completion.to_dense())
+
+    def _without_gaps(self, samples) -> np.ndarray:
+        """A copy of the samples with predictions, or draws, in their gaps."""
+        filled, draw = samples.copy(), None
+        if self.sample_posterior:
+            draw = _Draw.of(self._learned, self._spread_factors, as_generator(self.random_state))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for gaps in self._gaps(samples):
+                values = gaps.predictions() if draw is None else draw.values(gaps)
+                gaps.write(filled, values, self._bounds)
+        return without_infinite(filled)
+
+    @property
+    def _spread_factors(self) -> np.ndarray:
+        """By which predicted deviations of each feature are multiplied, so that normal 90 % intervals are ours."""
+        return self._calibration.half_width(LEVEL) / NORMAL * self._factors
+
+    def _gaps(self, samples):
+        """The samples that have gaps, solved some at a time."""
+        r = self._learned.model.rank
+        which = np.flatnonzero(np.isnan(samples).any(axis=1))
+        step = max(1, _BLOCK_NUMBERS // (r * r + samples.shape[1]))
+        for lo in range(0, which.size, step):
+            yield _Gaps.of(self._learned, samples, which[lo : lo + step], self._is_seen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """Gaps of some samples, and the model with these samples as its columns.
+
+    Attributes
+    ----------
+    model : FactorModel
+    which : int array of shape (k,)
+        Where the samples stand among all.
+    features, samples : int64 arrays of shape (n_gaps,)
+        The places of the gaps; `samples` counts within `which`.
+    """
+
+    model: FactorModel
+    which: np.ndarray
+    features: np.ndarray
+    samples: np.ndarray
+
+    @classmethod
+    def of(cls, learned: Learned, samples, which, is_seen) -> _Gaps:
+        part = samples[which]
+        at, features = np.nonzero(np.isnan(part) & is_seen)
+        part[:, ~is_seen] = np.nan  # Nothing is known of such a feature, so its entries tell nothing.
+        Z, covariance = solve_new_columns(learned, Observations.from_dense(part.T))
+        model = replace(learned.model, Z=Z, column_covariance=covariance)
+        return cls(model, which, features.astype(np.int64), at.astype(np.int64))
+
+    def predictions(self) -> np.ndarray:
+        return self.model.predict(self.features, self.samples)
+
+    def deviations(self) -> np.ndarray:
+        return self.model.deviations(self.features, self.samples)
+
+    def write(self, target, values, bounds) -> None:
+        """Write values at the gaps of all samples."""
+        values = values.astype(target.dtype)
+        keep_in_bounds(values, bounds)
+        target[self.which[self.samples], self.features] = values
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """A draw of all loadings from their posterior; samples and noise are drawn when asked for.
+
+    Attributes
+    ----------
+    U : array of shape (n_features, q)
+        Drawn (u, c) of every feature.
+    factors : array of shape (n_features,)
+        By which deviations from the prediction are multiplied.
+    rng : numpy Generator
+    """
+
+    U: np.ndarray
+    factors: np.ndarray
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, learned: Learned, factors, rng) -> _Draw:
+        f = learned.model
+        return cls(_drawn(f.U, f.row_covariance, rng), factors, rng)
+
+    def values(self, gaps: _Gaps) -> np.ndarray:
+        """prediction + factor * (drawn fit + noise - fit), in the units of the data."""
+        f = gaps.model
+        Z = f.Z.copy()
+        Z[:, :-1] = _drawn(f.Z[:, :-1], f.column_covariance, self.rng)
+        predicted = gaps.predictions()
+        fitted = replace(f, U=self.U, Z=Z).predict(gaps.features, gaps.samples)
+        noise = (f.unit * np.sqrt(f.own_noise))[gaps.features] * self.rng.standard_normal(gaps.features.size)
+        return predicted + self.factors[gaps.features] * (fitted - predicted + noise)
+
+
+def _drawn(means, packed, rng) -> np.ndarray:
+    """A draw from N(means[k], covariance k) for every k, of the shape of the means."""
+    result = means.copy()
+    normal = rng.standard_normal(means.shape)
+    step = max(1, _BLOCK_NUMBERS // max(1, means.shape[1] ** 2))
+    for lo in range(0, len(means), step):
+        part = slice(lo, lo + step)
+        result[part] += np.einsum("kab,kb->ka", _roots(packed[part], means.shape[1]), normal[part])
+    return result
+
+
+def _roots(packed, q: int) -> np.ndarray:
+    """Matrices R with R R' = the symmetric matrices whose lower triangles are given, shape (k, q, q)."""
+    full = np.zeros((len(packed), q, q))
+    low = np.tril_indices(q)
+    full[:, low[0], low[1]] = full[:, low[1], low[0]] = packed
+    try:
+        return np.linalg.cholesky(full)
+    except np.linalg.LinAlgError:  # A variance is zero up to rounding, as in an exact fit.
+        values, vectors = np.linalg.eigh(full)
+        return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]

@@ -1,0 +1,295 @@
+"""What a table with gaps is like before it is filled: whether it can be filled, what from, and what would help."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from .._support.arguments import named
+from .._support.threads import one_blas_thread
+from ..completion import wants_factor_model
+from ..data.observations import Observations, as_observations
+from ..model.column_space import fit_column_space
+from ..model.full_columns.learn import learn
+from ..model.full_columns.nothing_full import nothing_known
+from ..model.full_columns.wild_entries import Whole, found_at, screened, wild_words
+
+_SHOWN_VALUES = 30  # of the spectrum
+_NAMED = 3  # Rows or columns in a sentence of advice.
+_FEW = 3  # Entries; a row or column with fewer is filled mostly by what is typical.
+_LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
+
+
+class Inspection(dict):
+    """The facts of `inspect_observations` by name; ``print`` and notebooks show them in words."""
+
+    def lines(self) -> list[str]:
+        """What is known of the table, whether it can be completed, and advice."""
+        return [*inspection_in_words(self), *(f"Advice: {sentence}" for sentence in self["advice"])]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(words)}</td></tr>'
+            for name, _, words in (line.partition(": ") for line in self.lines())
+        )
+        return f"<table>{rows}</table>"
+
+
+def inspect(data, *, ignore=(), only=None) -> Inspection:
+    """Say what a table with gaps is like before it is filled: what is full, what is sparse, and what would help.
+
+    Parameters
+    ----------
+    data, ignore, only
+        As of `complete`.
+
+    Returns
+    -------
+    Inspection
+        A dict of facts that JSON can hold; see `inspect_observations`. ``print`` shows it in words.
+    """
+    return inspect_observations(as_observations(data, ignore=ignore, only=only))
+
+
+@one_blas_thread()
+def inspect_observations(o: Observations) -> Inspection:
+    """The facts about some observations, all of them such that JSON can hold them.
+
+    Returns
+    -------
+    Inspection
+        verdict (whether the table can be filled and what from, a sentence), method ("factor model" or "full columns":
+        what `complete` would use; None if nothing is to be filled), shape, n_observed, share, columns and rows (each
+        with full, empty, partial, and the least, median and most entries of the partial ones), complete_side
+        ("columns", "rows", "both" or "neither"), spectrum (None if no column is full), trial (what leaving out observed
+        entries has taught the full-columns method, in words; None for another method), advice (sentences)
+
+    Raises
+    ------
+    ValueError
+        If no entry is known.
+    """
+    m, n = o.shape
+    if o.values.size == 0:
+        raise ValueError(nothing_known(o.shape))
+    whole = Whole(o)
+    screening = screened(whole)
+    tame = screening.tame(o)
+    columns = _side(o.n_observed, m)
+    rows = _side(np.bincount(o.rows, minlength=m), n)
+    method = _method(o, columns)
+    facts = {
+        "verdict": _verdict(method, columns),
+        "method": method,
+        "shape": [m, n],
+        "n_observed": int(o.rows.size),
+        "share": o.rows.size / (m * n),
+        "columns": columns,
+        "rows": rows,
+        "complete_side": _complete_side(columns, rows),
+        "spectrum": _spectrum(tame) if columns["full"] else None,
+        "trial": learn(o, tame=tame).choices if method == "full columns" and columns["partial"] else None,
+    }
+    none = found_at(o, np.zeros(0, np.int64))
+    wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
+    advice = [f"Look at this first: {wild}."] if wild else []
+    return Inspection(facts, advice=[*advice, *_advice(o, facts)])
+
+
+def _method(o: Observations, columns: dict) -> str | None:
+    """What `complete` would use without settings; None if nothing is to be filled."""
+    if not (columns["partial"] or columns["empty"]):
+        return None
+    settings = dict.fromkeys(("rank", "center", "shrinkage", "refine"), "auto")
+    return "factor model" if wants_factor_model(o, "auto", "auto", settings) else "full columns"
+
+
+def _verdict(method: str | None, columns: dict) -> str:
+    """Whether the table can be filled, and what from."""
+    full, n_open = columns["full"], columns["partial"] + columns["empty"]
+    if method is None:
+        return "This table is complete: there is nothing to fill."
+    if full == 0:
+        return "This table can be filled: every column has gaps, so colonnade learns from all of them."
+    of = f"{full:,} of {_counted(full + n_open, 'column')} {_are(full)} complete"
+    if method == "full columns":
+        return f"This table can be filled: {of}, and colonnade fills the others from {'it' if full == 1 else 'them'}."
+    return f"This table can be filled: only {of} or the rows differ in unit, so colonnade learns from all columns."
+
+
+def _side(counts: np.ndarray, whole: int) -> dict:
+    partial = counts[(counts > 0) & (counts < whole)]
+    least, median, most = (float(f(partial)) if partial.size else 0.0 for f in (np.min, np.median, np.max))
+    return {
+        "full": int((counts == whole).sum()),
+        "empty": int((counts == 0).sum()),
+        "partial": int(partial.size),
+        "least": int(least),
+        "median": median,
+        "most": int(most),
+    }
+
+
+def _complete_side(columns: dict, rows: dict) -> str:
+    sides = [side for side, found in (("columns", columns), ("rows", rows)) if found["full"]]
+    return {0: "neither", 1: sides[0] if sides else "", 2: "both"}[len(sides)]
+
+
+def _spectrum(o: Observations) -> dict:
+    """Singular values of the full columns about their row means, and in how many directions they vary."""
+    m, d = o.shape[0], o.full_columns.size
+    centered = d >= 3
+    limit = 50 if float(m) * d > _LARGE else None
+    space = fit_column_space(o, rank=limit, center=centered)
+    values = space.singular_values
+    known = np.cumsum((values / values[0]) ** 2) if values.size else np.zeros(0)
+    return {
+        "centered": centered,
+        "numerical_rank": None if limit is not None and values.size == limit else int(values.size),
+        "directions_for_90": int(np.searchsorted(known, 0.9 * known[-1]) + 1) if known.size else 0,
+        "directions_for_99": int(np.searchsorted(known, 0.99 * known[-1]) + 1) if known.size else 0,
+        "relative_values": [float(v) for v in values[:_SHOWN_VALUES] / values[0]] if values.size else [],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- advice
+
+
+def _advice(o: Observations, facts: dict) -> list[str]:
+    columns, rows = facts["columns"], facts["rows"]
+    if facts["method"] is None:
+        return []
+    if facts["method"] == "factor model":
+        return _advice_for_all_columns(o)
+    advice = [
+        *_about_learning(o.shape[0], columns, facts["spectrum"]),
+        *_about_entries(o.shape[0], columns, facts["spectrum"]),
+    ]
+    if columns["empty"]:
+        advice.append(
+            f"{_counted(columns['empty'], 'column')} without any entry can at best be filled by the mean of the full"
+            " columns: measure some entries of each."
+        )
+    if rows["full"] > columns["full"] and rows["partial"]:
+        advice.append(
+            f"More rows ({rows['full']:,}) than columns ({columns['full']:,}) are full: try --transpose as well, and"
+            " keep what predicts entries left out better."
+        )
+    if facts["trial"] and "explain little" in facts["trial"].get("fit", ""):
+        advice.append("Other full columns, more like those to be filled, would help more than further entries.")
+    return advice
+
+
+def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
+    d, k = columns["full"], spectrum["directions_for_99"]
+    rank = spectrum["numerical_rank"]
+    most = min(m, d - 1 if spectrum["centered"] else d)
+    if d < 3:
+        return [f"Only {_counted(d, 'column')} in full: measure more, for they are all that can be learned from."]
+    if rank is not None and rank < most:
+        return [f"The full columns are of rank {rank:,}, less than they could be: they repeat themselves."]
+    if k > 0.8 * most and most < m:
+        return [
+            f"The {d:,} full columns still vary in {_counted(k, 'direction')}, nearly as many as they are:"
+            " more of them would teach more."
+        ]
+    return []
+
+
+def _about_entries(m: int, columns: dict, spectrum: dict) -> list[str]:
+    few, usual, k = columns["least"], columns["median"], spectrum["directions_for_99"]
+    if not columns["partial"]:
+        return []
+    if usual <= k:
+        enough = f" {k + 5:,} entries each would do without it." if k + 5 < m / 2 else ""
+        return [
+            f"The partial columns have {usual:,.0f} entries in the median, and 99 % of the squares are in"
+            f" {_counted(k, 'direction')}: the prior decides part of each.{enough}"
+        ]
+    if few <= k:
+        return [
+            f"Some partial columns have as few as {few:,} entries for {_counted(k, 'direction')};"
+            " see their certificates."
+        ]
+    return [f"Every partial column has more entries ({few:,} or more) than it needs, for {_counted(k, 'direction')}."]
+
+
+def _advice_for_all_columns(o: Observations) -> list[str]:
+    """Rows and columns of which too little is known."""
+    advice = []
+    for side, names, counts in (
+        ("row", o.row_names, np.bincount(o.rows, minlength=o.shape[0])),
+        ("column", o.column_names, o.n_observed),
+    ):
+        empty, thin = np.flatnonzero(counts == 0), np.flatnonzero((counts > 0) & (counts < _FEW))
+        if empty.size:
+            advice.append(
+                f"{_named(side, names, empty)} without any entry {'stays' if empty.size == 1 else 'stay'} empty or"
+                f" {'gets' if empty.size == 1 else 'get'} typical values: measure some entries."
+            )
+        if thin.size:
+            advice.append(
+                f"{_named(side, names, thin)} with fewer than {_FEW} entries {_are(thin.size)} filled mostly by typical"
+                " values: measure more entries."
+            )
+    return advice
+
+
+def _named(side: str, names, places) -> str:
+    """How many rows or columns, and the first of them by name."""
+    some = ", ".join(str(named(names, i)) for i in places[:_NAMED]) + (", ..." if places.size > _NAMED else "")
+    return f"{_counted(places.size, side)} ({some})"
+
+
+def inspection_in_words(facts: dict) -> list[str]:
+    """The facts as lines to read, the verdict first; the advice is not among them."""
+    (m, n), side = facts["shape"], facts["complete_side"]
+    lines = [
+        facts["verdict"],
+        f"Seen: {100 * facts['share']:.3g} % of a {m:,} x {n:,} matrix, {facts['n_observed']:,} entries.",
+        "Columns: " + _side_in_words(facts["columns"], m),
+        "Rows: " + _side_in_words(facts["rows"], n),
+        {
+            "columns": "Complete side: columns; no row is full.",
+            "rows": "Complete side: rows; no column is full.",
+            "both": "Complete side: both; some columns and some rows are full.",
+            "neither": "Complete side: neither; no column and no row is full.",
+        }[side],
+    ]
+    if facts["spectrum"] is not None:
+        lines.append(_spectrum_in_words(facts["spectrum"]))
+    if facts["trial"] is not None:
+        lines += [f"Trial, {name}: {words}." for name, words in facts["trial"].items()]
+    return lines
+
+
+def _side_in_words(side: dict, whole: int) -> str:
+    words = f"{side['full']:,} full, {side['partial']:,} partial, {side['empty']:,} empty"
+    if not side["partial"]:
+        return words + "."
+    least, median, most = side["least"], side["median"], side["most"]
+    if least == most:
+        return f"{words}; the partial ones have {least:,} of {whole:,} entries each."
+    return f"{words}; the partial ones have {least:,} to {most:,} of {whole:,} entries, {median:,.0f} in the median."
+
+
+def _spectrum_in_words(spectrum: dict) -> str:
+    about = "about their row means" if spectrum["centered"] else "as they are"
+    rank = spectrum["numerical_rank"]
+    known = "" if rank is None else f" of {rank:,}"
+    return (
+        f"Spectrum: the full columns, {about}, have 90 % of their squares in {spectrum['directions_for_90']:,} and 99 %"
+        f" in {spectrum['directions_for_99']:,}{known} directions."
+    )
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

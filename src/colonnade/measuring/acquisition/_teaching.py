@@ -1,0 +1,114 @@
+"""From measurements to a completion, also where columns that were read in full have gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...completion import Completion, complete
+from ...data.observations import Observations
+from ...model.full_columns.out_of_line import solve_in_line
+from ...model.full_columns.wild_entries import Whole, rare_code
+from ...model.leaving_out import leave_one_out, size_of
+from ._measuring import Measurements
+
+_ASKED = 200  # partial columns that judge whether columns read in full for being odd should teach
+
+
+def completion_of(measurements: Measurements, survey, rank=None, noise_std=None, **settings) -> Completion:
+    """The completion of all that was read; `settings` are those of `complete`.
+
+    The columns of the survey teach the column space. Those read in full because they were off it teach too if the
+    partial columns are then predicted better.
+    """
+    observations = measurements.observations()
+    if survey.rows is not None and survey.is_done:
+        k = survey.basis.shape[1]
+        return complete(observations, rank=k, center=False, shrinkage=0, refine=0)
+    settings |= {} if noise_std is None else {"shrinkage": noise_std**2}
+    teachers = np.array(sorted(survey.full), np.int64)
+    if teachers.size == 0:
+        raise ValueError(
+            f"no column could be read in full: the source gave {observations.rows.size:,} entries and too many gaps to"
+            " learn a column space from; what was read is the attribute observations of this exception"
+        )
+    answers = [_taught_by(observations, teachers, rank, settings)]
+    odd = np.setdiff1d(observations.full_columns, teachers)
+    if odd.size:
+        answers.append(_taught_by(observations, np.union1d(teachers, odd), rank, settings))
+    return min(answers, key=lambda answer: _error(answer, teachers, odd))
+
+
+def _error(completion: Completion, teachers, odd) -> float:
+    """Mean square error of the entries of some partial columns, each predicted from its column's others."""
+    o = completion.observations
+    able = np.flatnonzero(o.n_observed > 1)
+    able = np.setdiff1d(able, np.union1d(teachers, odd))
+    if not odd.size or not able.size:
+        return 0.0
+    asked = o.take(able[np.linspace(0, able.size - 1, min(_ASKED, able.size)).astype(int)])
+    errors = leave_one_out(completion.space, asked, [completion.noise_variance])[0]
+    errors = errors[np.isfinite(errors)] / size_of(o)
+    return float(np.mean(errors**2)) if errors.size else 0.0
+
+
+def _taught_by(observations: Observations, teachers, rank, settings) -> Completion:
+    """The completion in which these columns teach; where one of them has gaps, they are filled for the lesson."""
+    m = observations.shape[0]
+    gaps = observations.n_observed[teachers] < m
+    o = replace(observations, full_columns=teachers[~gaps])
+    settings = settings if rank is None else {**settings, "rank": min(rank, m, teachers.size)}
+    if not gaps.any():
+        return complete(o, **settings)
+    A = without_gaps(columns_of(o, teachers))
+    lesson = complete(_with_columns(o, teachers, A), **settings)
+    code = rare_code(Whole(o))
+    coefficients, status, unused = solve_in_line(lesson.space, o, penalty=lesson.penalty, code=code)
+    unseen = np.setdiff1d(np.arange(m), o.rows)
+    choices = {**lesson.choices, "gaps": f"filled in {int(gaps.sum()):,} of {teachers.size:,} full columns to learn"}
+    space = lesson.space
+    if unseen.size:
+        basis, center = space.basis.copy(), None if space.center is None else space.center.copy()
+        basis[unseen] = np.nan  # nothing is known of these rows
+        if center is not None:
+            center[unseen] = np.nan
+        space = replace(space, basis=basis, center=center)
+        choices["rows"] = f"{unseen.size:,} rows could not be read anywhere and are NaN, the first is {unseen[0]}"
+    solution = {"space": space, "coefficients": coefficients, "status": status, "unused": unused}
+    # The full columns of `o` are not all that taught, so certificates cannot look at what these alone have taught.
+    return replace(lesson, observations=o, choices=choices, moved_rows=False, **solution)
+
+
+def columns_of(o: Observations, columns) -> np.ndarray:
+    """Columns as a dense matrix, shape (m, k), NaN where they are not known."""
+    A = np.full((o.shape[0], len(columns)), np.nan, o.values.dtype, order="F")
+    for k, j in enumerate(columns):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        A[o.rows[at], k] = o.values[at]
+    return A
+
+
+def without_gaps(A) -> np.ndarray:
+    """A with its gaps filled: each row is a column of A', predicted from the rows without gaps, else by its mean."""
+    seen = np.isfinite(A)
+    if seen.all():
+        return A
+    filled = A
+    if seen.all(axis=1).any():
+        filled = complete(A.T).to_dense().T
+    counts = seen.sum(axis=1)
+    means = (np.where(seen, A, 0) / np.maximum(counts, 1)[:, None]).sum(axis=1)  # a mean exists where a sum overflows
+    means = np.where(counts > 0, means, (A[seen] / max(1, seen.sum())).sum())
+    return np.where(np.isfinite(filled), filled, means[:, None]).astype(A.dtype)
+
+
+def _with_columns(o: Observations, columns, A) -> Observations:
+    """The observations with these columns known in full as A."""
+    m, n = o.shape
+    kept = ~np.isin(o.entry_columns, columns)
+    owner = o.entry_columns[kept]
+    rows = np.concatenate([o.rows[kept], np.tile(np.arange(m), len(columns))])
+    owner = np.concatenate([owner, np.repeat(columns, m)])
+    values = np.concatenate([o.values[kept], A.ravel(order="F")])
+    return replace(Observations.from_triplets(rows, owner, values, (m, n)), full_columns=np.asarray(columns))

@@ -1,0 +1,22 @@
+"""Scores of models on a fraction of a benchmark."""
+
+from .comparing import Comparison, compare
+from .logs import LogTable, read_logs
+from .planning import QuestionPlan, plan
+from .scoring import Scores, score
+from .selecting import select
+from .stopping import AdaptiveEvaluation, adaptive
+
+__all__ = [
+    "AdaptiveEvaluation",
+    "Comparison",
+    "LogTable",
+    "QuestionPlan",
+    "Scores",
+    "adaptive",
+    "compare",
+    "plan",
+    "read_logs",
+    "score",
+    "select",
+]

@@ -1,0 +1,131 @@
+"""The difference of two models: its interval, the chance that one beats the other, and how many questions decide it.
+
+Questions that both answered are compared in pairs: the common part of the residuals cancels. With parts b_A e_A and
+b_B e_B of the two corrections, the variance of the difference is v_A + v_B less twice the sum of
+their products over common questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from ..._support.arguments import as_places, as_real
+from .scoring import Scores, score
+from .trust import t_quantile
+
+_FEWEST_MORE = 1  # A decision needs at least one more question where the interval still holds 0.
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Model `a` less model `b`.
+
+    Attributes
+    ----------
+    a, b : str
+    difference, low, high : float
+        In the unit of the answers.
+    standard_error : float
+        0 if both answered every question.
+    more_questions : int or None
+        How many more questions both must answer until the interval of a difference like this leaves 0; 0 if it does
+        already, None if all questions would not suffice.
+    """
+
+    a: str
+    b: str
+    difference: float
+    low: float
+    high: float
+    level: float
+    standard_error: float
+    freedom: float
+    n_common: int
+    more_questions: int | None
+
+    def probability_of_drop(self, drop: float = 0.0) -> float:
+        """P(a is worse than b by more than `drop`), in the unit of the answers."""
+        return self._below(-as_real("drop", drop))
+
+    @property
+    def a_beats_b(self) -> float:
+        """P(a is better than b); 0.5 if they are known to be equal."""
+        return 1 - self._below(0.0)
+
+    def _below(self, limit: float) -> float:
+        if self.standard_error == 0:
+            return 0.5 if self.difference == limit else float(self.difference < limit)
+        return float(stats.t.cdf((limit - self.difference) / self.standard_error, self.freedom))
+
+    def __str__(self) -> str:
+        decided = (
+            "The difference is decided."
+            if self.more_questions == 0
+            else "All questions would not decide it."
+            if self.more_questions is None
+            else f"About {self.more_questions:,} more questions to both would decide it."
+        )
+        return (
+            f"{self.a} less {self.b}: {self.difference:+.4f}, {self.level:.0%} interval {self.low:+.4f} to"
+            f" {self.high:+.4f}. P({self.a} beats {self.b}) = {self.a_beats_b:.2f}. {decided}"
+        )
+
+
+def compare(data, a, b, *, level: float = 0.9, **options) -> Comparison:
+    """Compare two models.
+
+    Parameters
+    ----------
+    data : Scores, Observations, array or data frame of shape (m, n)
+        What `score` returned, or its data.
+    a, b : int or str
+        Columns, by number or name.
+    level : float
+        Probability with which the interval holds the difference.
+    **options
+        Passed to `score` if `data` is a table.
+
+    Returns
+    -------
+    Comparison
+    """
+    level = as_real("level", level, 0, 1, "()")
+    found = data if isinstance(data, Scores) else score(data, level=level, **options)
+    o = found.observations
+    i, j = (int(as_places("the model", [one], o.column_names, o.shape[1])[0]) for one in (a, b))
+    unit, e = found.answers.scale.width, found.estimates
+    variance = _variance(e, i, j)
+    widening = max(e.widening[i], e.widening[j])
+    counts = o.n_observed[[i, j]]
+    freedom = max(int(min(np.where(counts < o.shape[0], counts, counts.max()))) - 1, 1)
+    error = widening * float(np.sqrt(variance))
+    difference = float(e.score[i] - e.score[j])
+    half = float(t_quantile(level, freedom + 1)) * error
+    common = int((found.answers.seen[:, i] & found.answers.seen[:, j]).sum())
+    more = _more_questions(abs(difference), half, int(counts.min()), o.shape[0])
+    return Comparison(
+        found.names[i], found.names[j], unit * difference, unit * (difference - half), unit * (difference + half),
+        level, unit * error, freedom, common, more,
+    )  # fmt: skip
+
+
+def _variance(e, i: int, j: int) -> float:
+    """Variance of the difference of two scores on the unit scale."""
+    if i == j:
+        return 0.0
+    paired = e.own_weight[i] * e.own_weight[j] * float(e.influence[:, i] @ e.influence[:, j])
+    total = e.variance[i] + e.variance[j]
+    return float(max(total - 2 * paired, 0.05 * total))  # Residuals that agree by chance do not make it exact.
+
+
+def _more_questions(difference: float, half: float, k: int, m: int) -> int | None:
+    """Questions until half a width, which falls as sqrt(1 / k - 1 / m), is below the difference."""
+    if half <= difference:
+        return 0
+    if difference == 0 or k == 0:
+        return None
+    needed = 1 / (1 / m + (1 / k - 1 / m) * (difference / half) ** 2)
+    return min(max(int(np.ceil(needed)) - k, _FEWEST_MORE), m - k)

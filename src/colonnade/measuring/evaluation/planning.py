@@ -1,0 +1,123 @@
+"""How many questions an accuracy needs, before any is asked.
+
+For k of m questions and a model whose left-out residuals have the mean square s^2, the variance of its score is
+s^2 (1 / k - 1 / m) where its own answers count in full, and less where the known models vouch for the prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._support.arguments import as_array, as_generator, as_real
+from ..._support.threads import one_blas_thread
+from ...data.observations import as_observations
+from .answers import Answers, as_answers
+from .design import balanced_sample, inclusion_probabilities
+from .item_model import fit_item_model
+from .tasks import as_tasks
+from .trust import combine, hide_in_turn, learned_trust, score_range, t_quantile
+
+_SIZES = 8  # Numbers of questions that are tried on hidden models; widths between them are interpolated.
+
+
+@dataclass(frozen=True)
+class QuestionPlan:
+    """How half the width of an interval falls with the number of questions.
+
+    Attributes
+    ----------
+    questions : int array of shape (q,)
+    like_known, beyond : float arrays of shape (q,)
+        Half widths for models like the known ones, and for models beyond them.
+    needed, needed_beyond : int
+        Fewest questions with the half width that was asked for.
+    cost, cost_beyond : float or None
+        Expected cost of these questions.
+    """
+
+    half_width: float
+    level: float
+    n_rows: int
+    questions: np.ndarray
+    like_known: np.ndarray
+    beyond: np.ndarray
+    needed: int
+    needed_beyond: int
+    cost: float | None
+    cost_beyond: float | None
+
+    def __str__(self) -> str:
+        prices = ["" if c is None else f" (expected cost {c:,.4g})" for c in (self.cost, self.cost_beyond)]
+        return (
+            f"For +-{self.half_width:g} at the level {self.level:.0%}: {self.needed:,} of {self.n_rows:,} questions"
+            f"{prices[0]} for a model like the known ones, {self.needed_beyond:,}{prices[1]} for one beyond them."
+        )
+
+
+@one_blas_thread()
+def plan(data, half_width: float = 0.02, *, level: float = 0.9, cost=None, known=None, random_state=None):
+    """How many questions to ask a new model.
+
+    Parameters
+    ----------
+    data : Observations, array or data frame of shape (m, n)
+        Questions as rows, known models as columns.
+    half_width : float
+        Wanted half width of the interval of the score, in the unit of the answers: 0.02 is 2 points.
+    level : float
+        Level of the interval.
+    cost : positive array of shape (m,), optional
+        Cost of every question.
+    known, random_state
+        As in `select`.
+
+    Returns
+    -------
+    QuestionPlan
+    """
+    o = as_observations(data)
+    half_width = as_real("half_width", half_width, 0, ends="()")
+    level = as_real("level", level, 0, 1, "()")
+    prices = None if cost is None else _checked_cost(cost, o.shape[0])
+    answers = as_answers(o, known)
+    rng = as_generator(0 if random_state is None else random_state)
+    m = o.shape[0]
+    sizes = np.unique(np.geomspace(min(10, m), max(m // 2, min(10, m)), _SIZES).astype(int))
+    halves = np.array([_half_widths(answers, int(k), level, rng) for k in sizes]) * answers.scale.width
+    needed = [_needed(sizes, halves[:, column], half_width, m) for column in (0, 1)]
+    costs = [None if prices is None else float(n * prices.mean()) for n in needed]
+    return QuestionPlan(half_width, level, m, sizes, halves[:, 0], halves[:, 1], *needed, *costs)
+
+
+def _checked_cost(cost, m: int) -> np.ndarray:
+    prices = as_array("cost", cost, 1).astype(np.float64)
+    if prices.shape != (m,) or not (np.isfinite(prices) & (prices > 0)).all():
+        raise ValueError(f"cost must be {m} positive numbers, one per question")
+    return prices
+
+
+def _half_widths(answers: Answers, k: int, level: float, rng) -> tuple[float, float]:
+    """Root mean square half widths of hidden known models, combined with the prediction and by own answers alone."""
+    m = answers.Y.shape[0]
+    tasks = as_tasks(m, None, "micro")
+    model = fit_item_model(answers.Y[:, answers.known], answers.weights[:, answers.known], answers.scale, n_sweeps=12)
+    pattern = np.zeros((m, 1), bool)
+    pattern[balanced_sample(model, inclusion_probabilities(tasks.shares, tasks.strata, k), tasks.strata, rng)] = True
+    hidden = [one for _, _, one in hide_in_turn(answers, pattern, [tasks.weights], tasks.strata, None, rng)]
+    trust = learned_trust(hidden, 0, score_range(answers, answers.known, tasks.weights), level)
+    squares = [combine(h.parts[0], trust.bias_variance, *h.ranges[0]).variance for h in hidden]
+    quantile = float(t_quantile(level, k)) * trust.widening
+    own = [h.parts[0].own_variance for h in hidden]
+    return tuple(quantile * float(np.sqrt(np.mean(np.concatenate(v)))) for v in (squares, own))
+
+
+def _needed(sizes, halves, wanted: float, m: int) -> int:
+    """Half widths squared are linear in 1 / k - 1 / m between the sizes that were tried, and beyond them."""
+    x, y = 1 / sizes - 1 / m, np.minimum.accumulate(halves**2)  # More questions never widen an interval.
+    if wanted**2 >= y[0]:
+        return int(np.ceil(1 / (1 / m + x[0] * wanted**2 / y[0]))) if y[0] > 0 else 1
+    if wanted**2 < y[-1]:
+        return int(np.ceil(1 / (1 / m + x[-1] * wanted**2 / y[-1])))
+    return int(np.ceil(1 / (1 / m + np.interp(wanted**2, y[::-1], x[::-1]))))

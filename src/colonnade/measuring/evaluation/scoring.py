@@ -1,0 +1,282 @@
+"""Scores of all models, with intervals and remarks in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from ..._support.arguments import as_choice, as_generator, as_indices, as_real
+from ..._support.threads import one_blas_thread
+from ...data.observations import Observations, as_observations
+from .ability import predict
+from .answers import Answers, as_answers
+from .chosen import recognised, scores_of_chosen
+from .estimate import estimate_parts
+from .intervals import ends
+from .item_model import fit_item_model
+from .remarks import remarks_of
+from .tasks import Tasks, as_clusters, as_tasks
+from .trust import Trust, combine, hide_in_turn, learned_trust, score_range, t_quantile
+
+FIELDS = [
+    ("n_observed", np.int64),
+    ("score", float),
+    ("low", float),
+    ("high", float),
+    ("rank", np.int64),
+    ("rank_low", np.int64),
+    ("rank_high", np.int64),
+    ("predicted", float),
+    ("own_weight", float),
+]
+DESIGNS = "balanced", "random", "chosen"
+_UNLIKE_RANDOM = 1e-3  # P-value below which the difficulty of the asked questions is no draw at random.
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Unit-scale arrays (n,) of one domain; of models without a gap they are exact, with variance 0."""
+
+    score: np.ndarray
+    variance: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    predicted: np.ndarray
+    own_weight: np.ndarray
+    beyond: np.ndarray
+    correction_error: np.ndarray
+    widening: np.ndarray
+    influence: np.ndarray
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What `score` found.
+
+    Attributes
+    ----------
+    table : record array of shape (n,)
+        n_observed, score, low, high, rank, rank_low, rank_high as `colonnade.leaderboard.scores` gives them; predicted
+        is what the known models alone predict, own_weight how far the model's own answers correct it (1: in full).
+    tasks : dict of record arrays of shape (n,)
+        score, low and high in every task; empty without groups.
+    remarks : list of (int, str)
+        A column and a sentence about it.
+    level : float
+    surprises : array of shape (m, n)
+        Left-out residuals of the answers in units of their deviation; NaN where there is none.
+    """
+
+    table: np.recarray
+    tasks: dict
+    remarks: list
+    level: float
+    surprises: np.ndarray
+    observations: Observations
+    answers: Answers
+    estimates: Estimates
+
+    @property
+    def names(self) -> list[str]:
+        names = self.observations.column_names
+        return [str(j) for j in range(self.table.size)] if names is None else [str(name) for name in names]
+
+
+@one_blas_thread()
+def score(
+    data,
+    *,
+    level: float = 0.9,
+    design: str = "auto",
+    groups=None,
+    task_weights="micro",
+    clusters=None,
+    known=None,
+    random_state=None,
+) -> Scores:
+    """Scores of models from the questions that each has answered.
+
+    Parameters
+    ----------
+    data : Observations, array or data frame of shape (m, n)
+        Questions as rows and models as columns; a higher value is better. Weights of Observations are numbers of
+        attempts.
+    level : float
+        Probability with which an interval holds the score.
+    design : "auto", "balanced", "random" or "chosen"
+        How the questions of partial models were taken. Balanced and random ones have the same estimate. "auto"
+        recognises chosen ones if the full columns are those that they were chosen by.
+    groups : array of shape (m,), optional
+        Task of every question.
+    task_weights : "micro", "macro" or dict
+        The score is the mean over all questions, the mean over tasks, or the mean over tasks with these weights.
+    clusters : array of shape (m,), optional
+        Passage or original of every question, where questions were asked or left out by whole clusters.
+    known : array of int, optional
+        Columns to learn from. Default: those with more than half as many answers as the fullest.
+    random_state : None, int or numpy Generator
+        Groups in which known models are hidden; None is the same every time.
+
+    Returns
+    -------
+    Scores
+    """
+    o = as_observations(data)
+    level = as_real("level", level, 0, 1, "()")
+    design = as_choice("design", design, ("auto", *DESIGNS))
+    tasks, clusters = as_tasks(o.shape[0], groups, task_weights), as_clusters(o.shape[0], clusters)
+    known = None if known is None else np.unique(as_indices("known", known, o.shape[1]))
+    rng = as_generator(0 if random_state is None else random_state)
+    answers = as_answers(o, known)
+    by_task = [tasks.domain(t) for t in range(len(tasks.names))] if len(tasks.names) > 1 else []
+    found, surprises = estimate_all(answers, [tasks.weights, *by_task], tasks.strata, clusters, level, rng)
+    table = _table(o, answers, found[0])
+    remarks = remarks_of(answers, found[0], _unlike_random(answers, tasks), o.n_observed)
+    if design in ("auto", "chosen") and groups is None:
+        chosen = recognised(o) if design == "auto" else ~answers.full
+        if chosen.any():
+            remarks += _use_chosen(o, table, chosen, level, rng)
+    named = {name: _short_table(answers, one) for name, one in zip(tasks.names, found[1:])}
+    return Scores(table, named, sorted(remarks), level, surprises, o, answers, found[0])
+
+
+def estimate_all(answers: Answers, domains, strata, clusters, level: float, rng) -> tuple[list, np.ndarray]:
+    """Estimates of every domain, and surprises (m, n)."""
+    n = answers.Y.shape[1]
+    results = [_exact(answers, domain) for domain in domains]
+    surprises = np.full(answers.Y.shape, np.nan)
+    partial = np.flatnonzero(~answers.full)
+    if not partial.size:
+        return results, surprises
+    new = np.setdiff1d(partial, answers.known)
+    patterns = answers.seen[:, new if new.size else partial]
+    hidden, models = [], [(new, fit_item_model(*_columns(answers, answers.known), answers.scale))]
+    for columns, model, one in hide_in_turn(answers, patterns, domains, strata, clusters, rng):
+        left = np.setdiff1d(np.intersect1d(columns, partial), np.concatenate([c for c, _ in models]))
+        models.append((left, model))  # A partial known model is scored by a model that did not learn from it.
+        hidden.append(one)
+    left = np.setdiff1d(partial, np.concatenate([c for c, _ in models]))
+    models.append((left, models[0][1]))
+    ranges = [score_range(answers, answers.known, domain) for domain in domains]
+    trusts = [learned_trust(hidden, q, ranges[q], level) for q in range(len(domains))]
+    for columns, model in models:
+        if columns.size:
+            Y, weights = _columns(answers, columns)
+            prediction = predict(model, Y, weights)
+            deviation = np.sqrt(prediction.noise)
+            surprises[:, columns] = np.where(weights > 0, prediction.residual / np.maximum(deviation, 1e-9), np.nan)
+            for q, domain in enumerate(domains):
+                population = np.repeat(domain[:, None], columns.size, axis=1)
+                parts = estimate_parts(prediction, Y, weights, population, strata, clusters, model.dispersion)
+                _fill(results[q], columns, parts, trusts[q], level, answers.scale.bounded)
+    assert all(np.isfinite(one.score).all() for one in results) and n
+    return results, surprises
+
+
+def _columns(answers: Answers, columns):
+    return answers.Y[:, columns], answers.weights[:, columns]
+
+
+def _exact(answers: Answers, domain) -> Estimates:
+    """Scores of models that answered everything; those of others are filled in later."""
+    score = domain @ answers.Y
+    zero = np.zeros_like(score)
+    return Estimates(
+        score, zero, score.copy(), score.copy(), score.copy(), zero + 1, zero.copy(), zero.copy(), zero + 1,
+        np.zeros(answers.Y.shape),
+    )  # fmt: skip
+
+
+def _fill(result: Estimates, columns, parts, trust: Trust, level: float, bounded: bool) -> None:
+    combined = combine(parts, trust.bias_variance, trust.low, trust.high)
+    quantile = trust.widening * t_quantile(level, parts.n_answers)
+    complete = parts.own_variance == 0
+    variance = np.where(complete, 0.0, combined.variance)
+    low, high = ends(combined.score, variance, quantile, bounded)
+    score = np.clip(combined.score, 0.0, 1.0) if bounded else combined.score
+    own = np.where(np.isfinite(parts.own_variance), parts.own_variance, 0.0)
+    for field, value in (
+        (result.score, score),
+        (result.variance, variance),
+        (result.low, np.minimum(low, score)),
+        (result.high, np.maximum(high, score)),
+        (result.predicted, parts.prediction),
+        (result.own_weight, combined.own_weight),
+        (result.beyond, combined.beyond),
+        (result.correction_error, np.sqrt(own)),
+        (result.widening, trust.widening),
+    ):
+        field[columns] = value
+    result.influence[:, columns] = parts.influence
+
+
+def _table(o: Observations, answers: Answers, found: Estimates) -> np.recarray:
+    table = np.zeros(o.shape[1], FIELDS).view(np.recarray)
+    table.n_observed, table.own_weight = o.n_observed, found.own_weight
+    for field in ("score", "low", "high", "predicted"):
+        table[field] = answers.scale.from_unit(getattr(found, field))
+    _make_exact(table, o)
+    _rank(table, o)
+    return table
+
+
+def _make_exact(table, o: Observations) -> None:
+    exact = o.full_matrix().mean(axis=0, dtype=np.float64)
+    uniform = np.isclose(table.score[o.full_columns], exact, rtol=1e-9, atol=0)
+    table.score[o.full_columns] = np.where(uniform, exact, table.score[o.full_columns])
+    for field in ("low", "high", "predicted"):
+        table[field][o.full_columns] = table.score[o.full_columns]
+
+
+def _rank(table, o: Observations) -> None:
+    """Rank 1 plus the number of full columns with a larger score."""
+    known = np.sort(table.score[o.full_columns])
+    for rank, value in (("rank", table.score), ("rank_low", table.high), ("rank_high", table.low)):
+        table[rank] = 1 + known.size - np.searchsorted(known, value, side="right")
+
+
+def _short_table(answers: Answers, found: Estimates) -> np.recarray:
+    table = np.zeros(found.score.size, [("score", float), ("low", float), ("high", float)]).view(np.recarray)
+    for field in table.dtype.names:
+        table[field] = answers.scale.from_unit(getattr(found, field))
+    return table
+
+
+def _unlike_random(answers: Answers, tasks: Tasks) -> np.ndarray:
+    """Which partial columns have questions whose difficulty for the known models is no random draw, shape (n,)."""
+    seen, weights = answers.seen, answers.weights[:, answers.known]
+    count = np.maximum(weights.sum(axis=1), 1e-300)
+    difficulty = (answers.Y[:, answers.known] * weights).sum(axis=1) / count
+    unlike = np.zeros(seen.shape[1], bool)
+    for j in np.flatnonzero(~answers.full & seen.any(axis=0)):
+        statistic, freedom = _drawn_statistic(difficulty, seen[:, j], tasks.strata)
+        unlike[j] = stats.norm.sf(abs(statistic)) * 2 < _UNLIKE_RANDOM and freedom > 2
+    return unlike
+
+
+def _drawn_statistic(difficulty, seen, strata) -> tuple[float, int]:
+    """Difference of sample and population means within strata, over its standard error for random draws."""
+    difference, variance, n = 0.0, 0.0, 0
+    for stratum in np.unique(strata):
+        inside = strata == stratum
+        k, size = int(seen[inside].sum()), int(inside.sum())
+        if 0 < k < size:
+            values = difficulty[inside]
+            difference += k * (values[seen[inside]].mean() - values.mean())
+            variance += k * values.var() * (1 - k / size)
+            n += k
+    return (difference / np.sqrt(variance), n) if variance > 0 else (0.0, n)
+
+
+def _use_chosen(o: Observations, table, chosen, level: float, rng) -> list:
+    """Replace the scores of columns with chosen questions by those of the model that they were chosen for."""
+    score, half = scores_of_chosen(o, level, rng)
+    limits = o.values.min(), o.values.max()
+    for field, value in (("score", score), ("low", score - half), ("high", score + half), ("predicted", score)):
+        table[field][chosen] = value[chosen].clip(*limits)
+    table.own_weight[chosen] = 0.0
+    _rank(table, o)
+    words = "its questions were chosen, not drawn: the score is right only if the model is like the known ones"
+    return [(int(j), words) for j in np.flatnonzero(chosen)]

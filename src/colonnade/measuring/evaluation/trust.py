@@ -1,0 +1,141 @@
+"""How far the prediction from known models is trusted, beside the new model's own answers.
+
+A prediction is off by a bias of variance `bias_variance` more than the item model says. Known models that are taken for
+new ones tell it: hidden at random, and hidden in blocks of neighbouring columns, which are often relatives or of one
+date. The correction is then shrunk as in empirical Bayes, with two limits. A model beyond the range of the known ones
+gets the whole correction, because no known model can vouch for the prediction there. And the prediction never moves a
+score by more than one standard error of the correction (Efron and Morris, limited translation, JASA 66, 1971).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from .ability import predict
+from .answers import Answers
+from .estimate import Parts, estimate_parts
+from .item_model import fit_item_model
+
+FEWEST_HIDDEN = 6  # Known models from which a bias is learned; with fewer, scores rest on their own answers.
+_FOLDS = 5  # Each of random groups and of blocks.
+_HIDDEN_SWEEPS = 12  # Of the fits without a group; 20 change no figure of the benchmark by 0.05 points.
+_TRANSLATION = 1.0  # Standard errors by which the prediction may move a score.
+_LEAST_SHARE = 0.1  # Of a correction's own variance: noise that the item model explains is estimated itself.
+_FEWEST_FOR_QUANTILE = 10  # Hidden models from which the widths of intervals are checked.
+
+
+@dataclass(frozen=True)
+class Trust:
+    bias_variance: float
+    widening: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Scores, their variances, the weight of the own answers (1: no shrinkage), and P(beyond all known models)."""
+
+    score: np.ndarray
+    variance: np.ndarray
+    own_weight: np.ndarray
+    beyond: np.ndarray
+
+
+def combine(parts: Parts, bias_variance, low, high) -> Combined:
+    own = parts.own_variance
+    has = np.isfinite(own)
+    noise = np.where(has, np.maximum(own - parts.model_variance, _LEAST_SHARE * np.where(has, own, 1.0)), 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shrunk = 1.0 if np.isinf(bias_variance) else bias_variance / (bias_variance + noise)
+        deviation = np.sqrt(np.where(has, own, 1.0))
+        above, below = (parts.own - high) / deviation, (low - parts.own) / deviation
+        limit = 1 - _TRANSLATION * np.sqrt(noise) / np.abs(parts.correction)
+    beyond = np.where(has, stats.norm.cdf(np.maximum(above, below)), 0.0)
+    weight = np.maximum(beyond + (1 - beyond) * shrunk, np.nan_to_num(limit, neginf=0.0))
+    weight = np.where(has, np.clip(weight, 0.0, 1.0), 0.0)
+    spread = (high - low) ** 2 / 4 if np.isinf(bias_variance) else bias_variance
+    variance = parts.model_variance + np.where(has, weight * noise, spread)
+    return Combined(parts.prediction + weight * parts.correction, variance, weight, beyond)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Known models taken for new ones: parts, true scores and the range of the others, one of each per domain."""
+
+    parts: list[Parts]
+    truth: list[np.ndarray]
+    ranges: list[np.ndarray]
+
+
+def hide_in_turn(answers: Answers, patterns, domains, strata, clusters, rng):
+    """Yield (columns, model without them, Hidden) for every group.
+
+    `patterns` (m, q) are the gaps of the models to be scored; a hidden model gets one of them. A known model with gaps
+    of its own stands for its answered questions only, of which a random share is kept.
+    """
+    known = answers.known
+    groups = [*np.array_split(rng.permutation(known.size), _FOLDS), *np.array_split(np.arange(known.size), _FOLDS)]
+    for group in groups:
+        if 0 < group.size <= known.size - 2:
+            columns, others = known[group], np.delete(known, group)
+            model = fit_item_model(
+                answers.Y[:, others], answers.weights[:, others], answers.scale, n_sweeps=_HIDDEN_SWEEPS
+            )
+            yield columns, model, _hidden(answers, model, columns, others, patterns, domains, strata, clusters, rng)
+
+
+def _hidden(answers, model, columns, others, patterns, domains, strata, clusters, rng) -> Hidden:
+    Y, seen = answers.Y[:, columns], answers.seen[:, columns]
+    kept = patterns[:, rng.integers(patterns.shape[1], size=columns.size)]
+    for j in np.flatnonzero(~seen.all(axis=0)):
+        kept[:, j] = seen[:, j] & (rng.random(len(Y)) < max(kept[:, j].mean(), 1 / len(Y)))
+    weights = np.where(kept, answers.weights[:, columns], 0.0)
+    prediction = predict(model, Y, weights)
+    result = Hidden([], [], [])
+    for domain in domains:
+        population = population_of(domain, seen)
+        parts = estimate_parts(prediction, Y, weights, population, strata, clusters, model.dispersion)
+        result.parts.append(parts)
+        result.truth.append((population * Y).sum(axis=0))
+        result.ranges.append(score_range(answers, others, domain))
+    return result
+
+
+def population_of(domain, seen) -> np.ndarray:
+    """Weights of the questions in every column: `domain` (m,) within those seen, with sum 1."""
+    inside = np.where(seen, domain[:, None], 0.0)
+    total = inside.sum(axis=0)
+    return np.where(total > 0, inside / np.where(total > 0, total, 1.0), domain[:, None])
+
+
+def score_range(answers: Answers, columns, domain) -> np.ndarray:
+    """Lowest and highest score of known models; a partial one counts with the questions that it answered."""
+    scores = (population_of(domain, answers.seen[:, columns]) * answers.Y[:, columns]).sum(axis=0)
+    return np.array([scores.min(), scores.max()])
+
+
+def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) -> Trust:
+    """From the errors of the hidden models in one domain."""
+    errors = [h.parts[domain].prediction - h.truth[domain] for h in hidden]
+    n = sum(e.size for e in errors)
+    if n < 2 * FEWEST_HIDDEN:  # Every known model is hidden twice.
+        return Trust(np.inf, 1.0, *known_range)
+    excess = np.concatenate([e**2 - h.parts[domain].model_variance for e, h in zip(errors, hidden)])
+    bias = max(0.0, float(excess.mean() + excess.std() / np.sqrt(n / 2)))  # One standard error more, to be safe.
+    ratios = []
+    for h in hidden:
+        combined = combine(h.parts[domain], bias, *h.ranges[domain])
+        quantile = t_quantile(level, h.parts[domain].n_answers) * np.sqrt(combined.variance)
+        ratios.append(np.abs(combined.score - h.truth[domain]) / np.maximum(quantile, 1e-300))
+    at = np.quantile(np.concatenate(ratios), level) if n >= 2 * _FEWEST_FOR_QUANTILE else 1.0
+    return Trust(bias, max(1.0, float(at)), *known_range)
+
+
+def t_quantile(level: float, n_answers) -> np.ndarray:
+    """Two-sided quantile of Student's t; models without an answer have that of the normal distribution."""
+    n = np.asarray(n_answers)
+    return np.where(n > 0, stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1)), stats.norm.ppf((1 + level) / 2))

@@ -1,0 +1,73 @@
+"""Which method to use, in a sentence. Errors are in units of the spread of each entry's row."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+import numpy as np
+
+from ...model.leaving_out import is_no_chance
+from ._results import Result, label
+
+_EXACT = 1e-8  # Relative error up to which data count as recovered.
+_HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
+_CHANCE = 2.0  # standard errors within which two errors are taken for equal
+_SLIGHT = 1.01  # times an error that is no reason to prefer a method, even if it is no chance
+_MORE = 1.2  # times the entries of another method that are no longer about as many
+
+
+def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | None]:
+    """The sentence, and the method that it names; None if it names none.
+
+    `done` is in the order of the errors, `losses` the mean square error of every column by method, `spread` the error
+    of predicting the row means.
+    """
+    if not done:
+        return "no method finished; the lines above say why.", None
+    best, exact = done[0], [r for r in done if r.relative_error <= _EXACT]
+    if exact:
+        frugal = min(exact, key=lambda r: (r.entries, r.seconds)).method
+        return f"the data are of low rank to rounding; use {label(frugal)}, which recovers them exactly.", frugal
+    if best.relative_error > _HOPELESS * spread:
+        return (
+            f"none can be trusted: the least error, of {label(best.method)}, is {best.relative_error:.0%} of the spread"
+            " of the rows; look with inspect whether more entries would help."
+        ), None
+    if len(done) == 1:
+        words = f"is off by {best.relative_error:.1%} of the spread of the rows; compare it with other methods."
+        return f"{label(best.method)} {words}", best.method
+    slight, pair = _SLIGHT * best.relative_error, lambda r: (losses[best.method], losses[r.method])
+    equal = list(takewhile(lambda r: r.relative_error <= slight or not _clearly_worse(*pair(r)), done))
+    if any(r.method == "row_means" for r in equal):
+        return (
+            "no method predicts clearly better than row means and an offset; use these, and look with inspect whether"
+            " more entries would help."
+        ), None
+    if len(equal) == 1:
+        return f"use {label(best.method)}; {_words(best, done[1])}.", best.method
+    names = ", ".join(label(r.method) for r in equal[:-1]) + f" and {label(equal[-1].method)}"
+    choice, reason = _choice(equal)
+    return f"{names} predict about equally well; use {label(choice)}, which {reason}.", choice
+
+
+def _choice(equal: list[Result]) -> tuple[str, str]:
+    """Of those that predict equally well, one that reads little, has intervals, is off least, is quick; in order."""
+    frugal = [r for r in equal if r.entries <= _MORE * min(r.entries for r in equal)]
+    sure = [r for r in frugal if r.coverage is not None]
+    able = sure or frugal
+    least = min(r.relative_error for r in able)
+    chosen = min((r for r in able if r.relative_error <= _SLIGHT * least), key=lambda r: r.seconds)
+    reasons = ["reads fewer entries"] if len(frugal) < len(equal) else []
+    reasons += ["has intervals"] if len(sure) < len(frugal) and sure else []
+    return chosen.method, " and ".join(reasons) or "is the quickest of them"
+
+
+def _words(best: Result, second: Result) -> str:
+    less = 1 - best.relative_error / second.relative_error
+    words = f"its error is {less:.1%} below that of {label(second.method)}, the next best"
+    return words + ("" if best.coverage is None else f", and its 90 % intervals held {best.coverage:.1%}")
+
+
+def _clearly_worse(best, other) -> bool:
+    """By more than chance, the columns taken as independent; their root mean squares have the lighter tails."""
+    return is_no_chance(np.sqrt(other) - np.sqrt(best), _CHANCE)

@@ -1,0 +1,444 @@
+"""Stage 3c, the learning: which column space, center and noise serve the columns that are to be filled.
+
+Every choice is judged by leaving out observed entries of the partial columns, one at a time: predicted from the others
+of its column, how far is it off? Where these tell little, full columns are hidden and asked too (see `jury`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+import numpy as np
+
+from ..._support.arguments import as_generator, is_auto
+from ..._support.threads import one_blas_thread
+from ...data.observations import Observations
+from ..column_space import ColumnSpace, fit_about_means, fit_column_space, truncated, with_offset
+from ..leaving_out import Model, is_no_chance, leave_one_out
+from ..solve import solve_columns
+from .jury import Jury, is_unsure
+from .losses import best_noise, losses_with_midpoints, with_midpoints
+from .wild_entries import without_wild
+
+_ASKED_ENTRIES = 4_000  # of partial columns that are left out
+_ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
+_FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
+_PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, a half up to so many
+_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # noise variances that are tried, as shares of an entry's variance
+_OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
+_RANK_GROWTH = 1.6
+_LESS_NOISE = 0.01  # of the noise beside all directions: fewer of them explain less, and leave no less
+_AS_GOOD = 1.006  # times the mean square error, which the directions before a drop may have
+_STEP = 0.5  # to which share the variance falls at least where directions may be cut off
+_DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
+_HOPELESS = 2.0  # times the mean square error with all directions: with still fewer it is no less
+_ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
+_LIKELY = 0.5  # standard errors by which another center or offset must beat the usual one
+_SURE = 2.0  # standard errors by which one of many ranks must, which chance favours
+_ALL_DIRECTIONS = "all that the full columns have"
+_TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
+_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
+_ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}  # which may have grown
+_OF_SPREAD = 1e-3  # of how far a column is from the row means: more than this left is noise beside a large offset
+_SURELY_ROUNDING = 1e3  # times the smallest step of floating point, relative
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What was learned before any column is filled.
+
+    Attributes
+    ----------
+    space : ColumnSpace
+    noise_variance : float
+        Of an entry about the column space; 0 means plain least squares, without a prior.
+    choices : dict of str
+        What was chosen, in words.
+    is_exact : bool
+        Whether the data fit to rounding without a prior.
+    has_chosen_rank : bool
+        Whether fewer directions than there are were chosen by leaving out.
+    moved_rows : bool
+        Whether sweeps have moved the rows of the basis, so that it is no longer what the full columns alone teach.
+    """
+
+    space: ColumnSpace
+    noise_variance: float
+    choices: dict
+    is_exact: bool = False
+    has_chosen_rank: bool = False
+    moved_rows: bool = False
+
+    @property
+    def penalty(self) -> np.ndarray:
+        """Lambda = noise variance / variance of each direction, shape (r,)."""
+        return penalty_of(self.space, self.noise_variance)
+
+
+def with_mean(lesson: Lesson, tame: Observations) -> Lesson:
+    """The lesson that also knows the mean of the full columns, where a prior about zero would make it zero.
+
+    `tame` are the observations without those from which nothing is learned.
+    """
+    if not lesson.noise_variance or lesson.space.center is not None:
+        return lesson
+    return replace(lesson, space=replace(lesson.space, mean=_row_means(tame)))
+
+
+def penalty_of(space: ColumnSpace, noise_variance: float) -> np.ndarray:
+    """Lambda = noise variance / variance of each direction, shape (r,)."""
+    if noise_variance == 0:
+        return np.zeros(space.rank)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.minimum(noise_variance / space.variances, np.finfo(np.float64).max)
+
+
+@one_blas_thread()
+def learn(
+    observations: Observations,
+    *,
+    rank="auto",
+    center="auto",
+    shrinkage="auto",
+    random_state=None,
+    tame: Observations | None = None,
+) -> Lesson:
+    """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
+
+    Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
+    least squares. Otherwise the choices with the least leave-one-out error are taken. Under a prior wild entries of
+    full columns teach nothing.
+
+    Parameters
+    ----------
+    observations : Observations
+        With at least one full column.
+    rank : int or "auto"
+    center : bool or "auto"
+    shrinkage : float or "auto"
+    random_state : None, int or numpy Generator
+        For which of many partial columns are asked; None asks the same ones every time.
+    tame : Observations, optional
+        The same without wild entries, if these are known from a whole of which the observations are a part.
+    """
+    if tame is None:
+        tame = without_wild(observations) or observations
+    if not is_auto(shrinkage) and shrinkage > 0:
+        observations = tame
+    if not any(is_auto(value) for value in (rank, center, shrinkage)):
+        space = fit_column_space(observations, rank=rank, center=center)
+        choices = choices_in_words(space, center, shrinkage, rank)
+        return Lesson(space, shrinkage, {**choices, "fit": "not judged, for every setting was given"})
+    rng = as_generator(0 if random_state is None else random_state)
+    asked = _asked_columns(observations, rng)
+
+    shares_directions = is_auto(center) and is_auto(rank)  # both centers are asked, with all directions
+
+    @cache
+    def space_with(center: bool) -> ColumnSpace:
+        if center and shares_directions:
+            return fit_about_means(observations, space_with(center=False))
+        return fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
+
+    if center in (False, "auto") and shrinkage in (0, "auto"):
+        space = space_with(center=False)
+        misfits = _misfits(space, observations.take(asked), partial(_row_means, observations)) if space.rank else 0
+        if misfits is not None:
+            choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
+            fit = "the data fit to rounding: plain least squares is exact"
+            fit += f", but for {misfits} of {asked.size:,} columns that were looked at" if misfits else ""
+            if space.rank == 0 and observations.values.any():
+                fit = "the full columns are zero and tell nothing of the others"
+            return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
+    if is_auto(shrinkage) and tame is not observations:
+        return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=tame)
+
+    def without_judging(why: str) -> Lesson:
+        space, noise = space_with(center=center is True), 0.0 if shrinkage == "auto" else shrinkage
+        choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
+        return Lesson(space, noise, {**choices, "fit": why})
+
+    variances = space_with(center=center is True).variances
+    if variances.size and not 1e-280 < variances[0] < 1e280:
+        return without_judging("variances of such numbers leave the range: rescale the data")
+    if observations.n_observed[asked].sum() < _FEW_ENTRIES:
+        pretended = _pretend(observations, rng)
+        if pretended is not None:
+            lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
+            return _again(lesson, observations, rank)
+    if asked.size == 0:
+        return without_judging("nothing to judge by: too few full columns and entries")
+    jury = Jury(observations.take(asked))
+    return _choose(space_with, jury, lambda: jury.with_full_columns(observations, rng), rank, center, shrinkage)
+
+
+def _asked_columns(o: Observations, rng) -> np.ndarray:
+    """Partial columns with two entries or more, enough of them for `_ASKED_ENTRIES`."""
+    partial = o.partial_columns
+    able = partial[o.n_observed[partial] >= 2]
+    if able.size == 0:
+        return able
+    low, high = _ASKED_COLUMNS
+    count = int(np.clip(_ASKED_ENTRIES / np.median(o.n_observed[able]), low, high))
+    return np.sort(rng.choice(able, count, replace=False)) if count < able.size else able
+
+
+def _row_means(o: Observations) -> np.ndarray:
+    """Of the full columns, one after the other: they may be large."""
+    m, d = o.shape[0], o.full_columns.size
+    means = np.zeros(m)
+    for j in o.full_columns:
+        means += o.values[o.indptr[j] : o.indptr[j] + m] / np.float64(d)
+    return means
+
+
+def _misfits(space: ColumnSpace, o: Observations, row_means: Callable) -> int | None:
+    """In how many columns plain least squares leaves more than rounding errors; None if in half of them or more.
+
+    Only columns that could show such errors are looked at.
+    If many columns have fewer entries than there are directions, the prior is asked instead: the spectrum may fall so
+    fast that its end is lost in rounding, above all of float32.
+    """
+    if not (o.n_observed > space.rank).any() or np.mean(o.n_observed < space.rank) > _TOO_SHORT:
+        return None
+    coefficients, _ = solve_columns(space, o)
+    column = o.entry_columns
+    fitted = np.einsum("kr,kr->k", space.basis[o.rows].astype(np.float64), coefficients.T[column].astype(np.float64))
+    starts = o.indptr[:-1]
+    off = np.maximum.reduceat(np.abs(o.values - fitted), starts)
+    size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
+    checked = o.n_observed > space.rank
+    checked &= (size > 0) | (size[checked].max() == 0)  # zeros fit whatever the others do
+    fits = off <= _ROUNDING[space.basis.dtype] * size
+    if np.median(fits[checked]) < 1:
+        return None
+    # With hardly more entries than directions anything fits, but not the entries that are left out.
+    errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # they may overflow
+    off = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0), starts)
+    if np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) < 1:
+        return None
+    spread = np.maximum.reduceat(np.abs(o.values - row_means()[o.rows]), starts)
+    rounding = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * np.abs(o.values)  # of each entry: one may be huge
+    beyond = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0) - rounding, starts)
+    return int((~fits)[checked].sum()) if np.median((beyond <= _OF_SPREAD * spread)[checked]) == 1 else None
+
+
+def _pretend(o: Observations, rng) -> Observations | None:
+    """Some of the full columns with entries hidden; None if there are too few for that.
+
+    As many are left as the partial columns have, up to nearly all: columns that are still to come may have any number,
+    and only those with more entries than directions tell how large the noise is.
+    """
+    m, d = o.shape[0], o.full_columns.size
+    if d < 3 or m < 3:
+        return None
+    hidden = rng.choice(d, d // _PRETENDED[0] if d > _PRETENDED[1] else d // 2, replace=False)
+    typical = np.median(o.n_observed[o.partial_columns]) if o.partial_columns.size else m / 4
+    fewest = int(np.clip(typical, min(3, m - 1), m - 1))
+    A = o.full_matrix()
+    for k, s in zip(hidden, np.linspace(fewest, m - 1, hidden.size).astype(int)):
+        A[rng.choice(m, m - s, replace=False), k] = np.nan
+    return Observations.from_dense(A)
+
+
+def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
+    """The settings of a lesson learned on pretended gaps, with the column space of all full columns."""
+    center = lesson.space.center is not None
+    limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
+    limit = limit or None  # equal columns about their means have no direction
+    space = fit_column_space(o, rank=limit, center=center)
+    how = "by leaving out" if lesson.has_chosen_rank else _ALL_DIRECTIONS
+    words = choices_in_words(space, center, lesson.noise_variance, rank, how)["rank"]
+    return Lesson(space, lesson.noise_variance, {**lesson.choices, "rank": words})
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A way to fill, and its losses: the square error of every column of the jury, or entry where these are few.
+
+    An offset is judged beside the space, and becomes a part of it when it is chosen.
+    """
+
+    losses: np.ndarray
+    space: ColumnSpace
+    noise_variance: float
+    offset: float
+
+    @property
+    def error(self) -> float:
+        return float(self.losses.mean()) if self.losses.size else 0.0
+
+    def is_clearly_better_than(self, other: _Candidate, n_standard_errors: float = _SURE) -> bool:
+        """By more than chance, as the losses tell that both have at the same places."""
+        if not np.isfinite(self.error) or not np.isfinite(other.error) or self.losses.size < 2:
+            return self.error < other.error
+        return is_no_chance(other.losses - self.losses, n_standard_errors)
+
+
+def _choose(space_with: Callable, jury: Jury, wider_jury: Callable, rank, center, shrinkage) -> Lesson:
+    """The least leave-one-out error: first over center and offset with all directions, then over the rank."""
+    centers = (True, False) if center == "auto" else (center,)
+    offsets = _OFFSET_SHARES if center == "auto" and shrinkage != 0 else (0.0,)
+    spaces = [space_with(center=with_center) for with_center in centers]
+    at_once = [spaces] if rank == "auto" and shrinkage != 0 and _are_alike(spaces) else [[space] for space in spaces]
+
+    def judged(jury):
+        return [c for some in at_once if some[0].rank for c in _judge(some, jury, shrinkage, offsets)]
+
+    whole = judged(jury)
+    if not whole:
+        return Lesson(spaces[0], 0.0, choices_in_words(spaces[0], centers[0], 0.0, rank))
+    if shrinkage == "auto" and is_unsure(whole[0].losses) and (wider := wider_jury()):
+        jury, whole = wider, judged(wider)
+    candidates = whole
+    if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
+        shorter = [_judge_one(truncated(c.space, r), jury, 0) for c in whole for r in _ranks(c.space, 1.0)]
+        candidates = sorted(whole + shorter, key=lambda c: c.error)
+    best = _best_of(candidates, _LIKELY)
+    is_whole = any(best is c for c in whole)
+    best = replace(best, space=with_offset(best.space, best.offset))
+    if rank == "auto" and shrinkage != 0:
+        shorter = _shorter(best, jury, shrinkage)
+        found = _best_of([best, *sorted(shorter, key=lambda c: c.error)], _SURE)
+        at_drops = [c for c in shorter if _ends_at_a_drop(c.space.rank, best.space)]
+        fewer = min(at_drops, key=lambda c: c.error, default=found)
+        found = fewer if fewer.error <= _AS_GOOD * found.error else found
+        is_whole, best = found is best, found
+    how = _ALL_DIRECTIONS if is_whole else "by leaving out"
+    how += ", that of the offset among them" if best.offset else ""
+    choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
+    choices["fit"] = _fit_words(best, jury, spaces[0].center)
+    return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
+
+
+def _are_alike(spaces: list[ColumnSpace]) -> bool:
+    """Whether the space about zero is the space about the row means with these as a direction more, in all digits."""
+    if len(spaces) < 2 or spaces[0].rank == 0:
+        return False
+    about_means, about_zero = (float(space.variances.sum()) for space in spaces)
+    c = spaces[0].center.astype(np.float64)
+    return spaces[1].rank >= spaces[0].rank and abs(about_means + c @ c - about_zero) <= _ALIKE * about_zero
+
+
+def _shorter(whole: _Candidate, jury: Jury, shrinkage) -> list[_Candidate]:
+    """Fewer and fewer directions, until some that are needed are left out.
+
+    The first are those before the largest drop of the variances, if they may be enough, and more while more help.
+    """
+
+    def judged(rank):
+        least_noise = _LESS_NOISE * whole.noise_variance
+        return _judge_one(truncated(whole.space, rank), jury, shrinkage, least_noise, whole.offset)
+
+    ranks, drop, found = _ranks(whole.space), _largest_drop(whole.space), []
+    if drop is not None:
+        found.append(judged(drop))
+        first, ranks = found[0], [rank for rank in ranks if rank != drop]
+        if not whole.is_clearly_better_than(first):
+            is_noise = _ends_at_a_drop(drop, whole.space) and first.error <= whole.error
+            beyond = [] if is_noise or first.is_clearly_better_than(whole) else [rank for rank in ranks if rank > drop]
+            for rank in beyond:
+                found.append(judged(rank))
+                if found[-1].error >= found[-2].error:
+                    break
+            ranks = [rank for rank in ranks if rank < drop]
+    worse = 0
+    for rank in reversed(ranks):
+        found.append(judged(rank))
+        is_worse = whole.is_clearly_better_than(found[-1])
+        worse = worse + 1 if is_worse else 0
+        if worse == 2 or (is_worse and found[-1].error > _HOPELESS * whole.error):
+            break
+    return found
+
+
+def _best_of(candidates: list[_Candidate], n_standard_errors: float) -> _Candidate:
+    """The first, unless a later one is better by so many standard errors."""
+    best = candidates[0]
+    for candidate in candidates[1:]:
+        best = candidate if candidate.is_clearly_better_than(best, n_standard_errors) else best
+    return best
+
+
+def _judge(spaces: list[ColumnSpace], jury: Jury, shrinkage, offsets, least_noise=0.0, offset=0.0) -> list[_Candidate]:
+    """For every space and offset beside it a noise variance, and the losses with it.
+
+    The spaces are one, or one about the row means and after it the same about zero; `offset` is what they have of it
+    already.
+    """
+    scales = [space.entry_variance or 1.0 for space in spaces]
+    noise = _NOISE_SHARES * scales[0] if shrinkage == "auto" else np.array([shrinkage], dtype=np.float64)
+    noise = noise[noise >= min(least_noise, noise[-1])]
+    means = [None, spaces[0].center]
+    models = [
+        Model(space.center, tuple(share * scale for share in offsets), mean)
+        for space, scale, mean in zip(spaces, scales, means)
+    ]
+    kinds = [(space, offset + share) for space in spaces for share in offsets]
+    found = []
+    judged = jury.losses(spaces, noise, models, offset)
+    noise = np.exp(with_midpoints(np.log(noise))) if noise.size > 1 else noise
+    for (space, share), (losses, surprises) in zip(kinds, judged):
+        losses = losses_with_midpoints(losses)
+        k = best_noise(losses, with_midpoints(surprises), jury.is_ordinary)
+        found.append(_Candidate(losses[:, k], space, float(noise[k]), share))
+    return found
+
+
+def _judge_one(space: ColumnSpace, jury: Jury, shrinkage, least_noise=0.0, offset=0.0) -> _Candidate:
+    return _judge([space], jury, shrinkage, [0.0], least_noise, offset)[0]
+
+
+def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
+    """Whether the next direction has far less variance: it is noise unless it is shown to help."""
+    return bool(space.variances[rank - 1] > _DROP * space.variances[rank])
+
+
+def _ranks(space: ColumnSpace, drop: float = _STEP) -> list[int]:
+    """Ranks worth a try: a geometric ladder, and where the variances drop most, to less than this share."""
+    r, steps = space.rank, _steps(space)
+    ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
+    drops = [k for k in np.argsort(steps)[:3] + 1 if steps[k - 1] < np.log(drop)]
+    return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
+
+
+def _largest_drop(space: ColumnSpace) -> int | None:
+    """After how many directions the variances drop most, if they drop enough to be cut off there."""
+    steps = _steps(space)
+    return int(np.argmin(steps)) + 1 if steps.size and steps.min() < np.log(_STEP) else None
+
+
+def _steps(space: ColumnSpace) -> np.ndarray:
+    return np.diff(np.log(np.maximum(space.variances, 1e-300)))
+
+
+def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
+    """Rank, center and shrinkage as a completion tells them."""
+    asked = f"{rank} asked for" if rank != "auto" else how
+    return {
+        "rank": f"{space.rank} direction{'' if space.rank == 1 else 's'}" + (f", {asked}" if asked else ""),
+        "center": ("row means of the full columns" if center else "none")
+        + (f", and an offset for each column ({offset:g} of an entry's variance)" if offset else ""),
+        "shrinkage": f"noise variance {noise_variance:.3g}" if noise_variance else "none, plain least squares",
+    }
+
+
+def _fit_words(best: _Candidate, jury: Jury, means) -> str:
+    """How well the full columns explain the others, in words: beside the row means, or zero, if that is nearer."""
+
+    def spread_about(center):
+        return float(np.sqrt(jury.weighed(jury.partial.sizes(center)).mean()))
+
+    about_means, about_zero = np.inf if means is None else spread_about(means), spread_about(None)
+    spread, about = min((about_means, "their spread about the row means"), (about_zero, "their size"))
+    best_partial = jury.of_partial(best.losses)
+    share = np.sqrt(best_partial.mean()) / spread if spread else 0.0
+    said = f"entries left out are predicted with an error of {share:.1%} of {about}"
+    if jury.n_outstanding:
+        what = "columns" if jury.partial.by_columns else "entries"
+        said += f", not counting what is far worse in {jury.n_outstanding} of {best_partial.size:,} {what}"
+    if share > 0.7:
+        said += ": the full columns explain little, for the data are not of low rank or have more directions than these"
+    return said

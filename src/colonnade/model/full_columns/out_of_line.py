@@ -1,0 +1,176 @@
+"""Entries of partial columns that are out of line, such as typos and codes like -999.
+
+The prior tells how far from the center entries of each row usually are. An entry is suspected if it is over twenty
+times as far, over twenty times as far as half of its own column, and not foretold by the others of the column, or one
+of several equal ones. Where the others, each left out in turn, are better predicted without the suspected ones, these
+have no part in filling the column. In plain least squares every entry counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._support.threads import one_blas_thread
+from ...data.observations import Observations
+from ..column_space import ColumnSpace
+from ..leaving_out import leave_one_out
+from ..solve import solve_columns
+from .wild_entries import Screening, code_places
+
+_FAR = 20.0  # deviations of the prior, and times what is usual in the column
+_FORETOLD = 0.5  # of its distance, by which an entry is off at most that others of its column foretell
+_WORTHWHILE = 1.1  # times the errors of the others without it, which they have at least with it
+_PIECE_ENTRIES = 1_000_000
+_ROWS = 65_536  # of a basis, that are squared at a time
+
+
+@one_blas_thread()
+def out_of_line(
+    space: ColumnSpace, observations: Observations, penalty, code: float | None, of_rows: np.ndarray | None = None
+) -> np.ndarray:
+    """Where in `values` entries of partial columns stand that are out of line, rising.
+
+    Parameters
+    ----------
+    space : ColumnSpace
+    observations : Observations
+    penalty : array of shape (r,)
+        Noise over the variances of the directions; without it, in plain least squares, every entry counts.
+    code : float or None
+        A number that stands for nothing, as all columns tell; see `wild_entries.rare_code`. Else each column is judged
+        by itself, whatever other columns there are.
+    of_rows : array of shape (m,), optional
+        What `variances_of_rows` returns of the basis, if that is known.
+    """
+    noise = _noise(space, penalty)
+    if not 0 < noise < np.inf:
+        return np.zeros(0, np.int64)
+    of_rows = variances_of_rows(space.basis, space.variances) if of_rows is None else of_rows
+    codes = code_places(observations, code)
+    codes = codes[~np.isin(observations.columns_of(codes), observations.full_columns)]
+    if codes.size == 0 and _are_all_near(space.center, observations, of_rows, noise):
+        return codes
+    left = np.ones(observations.values.size, bool)
+    left[codes] = False
+    o = observations.without(codes)
+    places = [_out_of_line(space, o, columns, of_rows, noise) for columns in _pieces(o)]
+    left[np.flatnonzero(left)[np.concatenate([np.zeros(0, np.int64), *places])]] = False
+    return np.flatnonzero(~left)
+
+
+def variances_of_rows(basis, variances) -> np.ndarray:
+    """The prior's variance of an entry of each row of a basis; the same bytes whatever rows are given together."""
+    pieces = (basis[lo : lo + _ROWS].astype(np.float64) for lo in range(0, basis.shape[0], _ROWS))
+    return np.concatenate([np.zeros(0), *(np.einsum("ij,ij,j->i", U, U, variances) for U in pieces)])
+
+
+def _noise(space: ColumnSpace, penalty) -> float:
+    """Its variance, the same in every direction; 0 in plain least squares."""
+    return float(penalty[0]) * float(space.variances[0]) if space.rank and np.all(penalty) else 0.0
+
+
+def _are_all_near(center, o: Observations, of_rows, noise: float) -> bool:
+    """Whether no entry can be far from the center, which a look at the largest ones may tell."""
+    reach = max(abs(float(o.values.min(initial=0))), abs(float(o.values.max(initial=0))))
+    reach += 0.0 if center is None else float(np.abs(center).max())
+    least = noise if o.weights is None else noise / float(o.weights.max(initial=1))
+    return reach <= _FAR * float(np.sqrt(of_rows.min(initial=np.inf) + least))
+
+
+def _pieces(o: Observations) -> list[np.ndarray]:
+    """Partial columns, not too many entries at a time."""
+    columns = o.partial_columns
+    at = np.cumsum(o.n_observed[columns]) // _PIECE_ENTRIES
+    return np.split(columns, np.flatnonzero(np.diff(at)) + 1) if columns.size else []
+
+
+def _out_of_line(space, o: Observations, columns, of_rows, noise: float) -> np.ndarray:
+    """Those of some columns of at least two entries."""
+    columns = columns[o.n_observed[columns] > 1]
+    part = o.take(columns)
+    sizes = _sizes(space, part, of_rows, noise)
+    far = np.flatnonzero(np.maximum.reduceat(sizes, part.indptr[:-1]) > _FAR) if columns.size else columns
+    if far.size == 0:
+        return far
+    columns, part = columns[far], part.take(far)
+    sizes = _sizes(space, part, of_rows, noise)
+    usual = np.array([max(1.0, np.sort(own)[(own.size - 1) // 2]) for own in np.split(sizes, part.indptr[1:-1])])
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = np.abs(leave_one_out(space, part, [noise])[0][:, 0]) / _deviations(part, of_rows, noise)
+        distant = sizes > _FAR * usual[part.entry_columns]
+        suspected = distant & (~(errors < _FORETOLD * sizes) | _is_repeated(part, distant))
+    better = _are_better_without(space, part, suspected, errors[~suspected], of_rows, noise)
+    out = suspected & better[part.entry_columns]
+    starts = o.indptr[columns] - part.indptr[:-1]
+    places = np.flatnonzero(out) + starts[part.entry_columns[out]]
+    if places.size == 0:
+        return places
+    # What some of them hid may be seen without them.
+    kept = np.flatnonzero(~out) + starts[part.entry_columns[~out]]
+    left = _out_of_line(space, part.only(~out), np.arange(columns.size), of_rows, noise)
+    return np.concatenate([places, kept[left]])
+
+
+def _sizes(space, o: Observations, of_rows, noise: float) -> np.ndarray:
+    """How far entries are from the center, in deviations of the prior and the noise, shape (nnz,)."""
+    x = o.values.astype(np.float64)
+    with np.errstate(over="ignore"):
+        return np.abs(x if space.center is None else x - space.center[o.rows]) / _deviations(o, of_rows, noise)
+
+
+def _deviations(o: Observations, of_rows, noise: float) -> np.ndarray:
+    return np.sqrt(of_rows[o.rows] + (noise if o.weights is None else noise / o.weights))
+
+
+def _is_repeated(o: Observations, among) -> np.ndarray:
+    """Which of some entries stand several times in their column: as codes they foretell each other for no reason."""
+    result, places = np.zeros(among.size, bool), np.flatnonzero(among)
+    pairs = np.stack([o.entry_columns[places], o.values[places].astype(np.float64)])
+    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    result[places] = counts[which.ravel()] > 1
+    return result
+
+
+def _are_better_without(space, o: Observations, suspected, errors, of_rows, noise: float) -> np.ndarray:
+    """Of every column, whether its other entries, with these errors, are better predicted without; shape (n,)."""
+    rest = o.only(~suspected)
+    with np.errstate(over="ignore", invalid="ignore"):
+        alone = np.abs(leave_one_out(space, rest, [noise])[0][:, 0]) / _deviations(rest, of_rows, noise)
+        gains = np.bincount(rest.entry_columns, errors - _WORTHWHILE * alone, o.shape[1])
+    return ~(gains <= 0)  # what overflows is no better
+
+
+def moved_places(o: Observations, columns, places) -> np.ndarray:
+    """Where the entries at some places in `values`, rising, stand in ``o.take(columns)``, if their column is taken."""
+    at = np.searchsorted(places, (o.indptr[columns], o.indptr[np.asarray(columns) + 1]))
+    starts = np.concatenate(([0], np.cumsum(o.n_observed[columns]))) - np.append(o.indptr[columns], 0)
+    moved = [places[low:high] + start for low, high, start in zip(*at, starts)]
+    return np.concatenate([np.zeros(0, np.int64), *moved])
+
+
+def unused_entries(
+    space: ColumnSpace, o: Observations, penalty, screening: Screening, of_rows: np.ndarray | None = None
+) -> np.ndarray:
+    """Where in `values` entries stand that have no part in the answer, rising; none in plain least squares.
+
+    Those of partial columns are out of line; from those of full columns nothing was learned.
+    """
+    if not 0 < _noise(space, penalty) < np.inf:
+        return np.zeros(0, np.int64)
+    unlearned = screening.unlearned(o)
+    of_full = unlearned[np.isin(o.columns_of(unlearned), o.full_columns)]
+    return np.union1d(of_full, out_of_line(space, o, penalty, screening.code, of_rows))
+
+
+def solve_in_line(space: ColumnSpace, observations: Observations, *, penalty, code=None, n_threads=None) -> tuple:
+    """`solve_columns` without the entries that are out of line; coefficients, status, and where these stand."""
+    unused = out_of_line(space, observations, penalty, code)
+    typical = typical_entries_of(observations)
+    likely = observations.without(unused)
+    return *solve_columns(space, likely, penalty=penalty, typical=typical, n_threads=n_threads), unused
+
+
+def typical_entries_of(o: Observations) -> float:
+    """The median number of entries of the partial columns."""
+    counts = o.n_observed[o.partial_columns]
+    return float(np.median(counts)) if counts.size else 0.0

@@ -1,0 +1,68 @@
+"""Variances that differ between groups: an inverse gamma prior about a common value, its strength learned.
+
+v_g ~ inverse gamma(a, b), and the k_g squares of group g have the mean v_g. Integrating v_g out leaves
+
+    log p = sum over g of [ lgamma(a + k/2) - lgamma(a) + a log b - (a + k/2) log(b + t/2) ],   t the sum of squares,
+
+which is maximised over (a, b). Its limit a -> infinity is one variance for all groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_LEAST_SHAPE = 1.0  # A variance counts as seen on two squares at least, so that none can run to zero.
+
+_DIGITS = 3  # Of the logarithms; further ones depend on the rounding of the squares.
+
+
+@dataclass(frozen=True)
+class InverseGamma:
+    """A prior of variances.
+
+    Attributes
+    ----------
+    shape, scale : float
+        a and b; b / a is the variance of a group without any square.
+    """
+
+    shape: float
+    scale: float
+
+    def variances(self, counts, squares) -> np.ndarray:
+        """The variance of every group, (b + t / 2) / (a + k / 2), from the number and the sum of its squares."""
+        return (self.scale + squares / 2) / (self.shape + counts / 2)
+
+
+def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None) -> InverseGamma:
+    """The prior that maximises the marginal likelihood of the squares.
+
+    Parameters
+    ----------
+    counts, squares : float64 arrays of shape (n_groups,)
+        Number and sum of the squares of every group.
+    start : InverseGamma, optional
+        Where the search begins.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import digamma, gammaln
+
+    common = float(squares.sum()) / max(1.0, float(counts.sum()))
+    if common <= 0:
+        return InverseGamma(_LEAST_SHAPE, 0.0)
+    half, t = counts / 2, squares / (2 * common)
+
+    def loss(p):
+        a, b = np.exp(p)
+        value = gammaln(a + half) - gammaln(a) + a * p[1] - (a + half) * np.log(b + t)
+        by_a = digamma(a + half) - digamma(a) + p[1] - np.log(b + t)
+        by_b = a / b - (a + half) / (b + t)
+        return -value.sum(), -np.array([a * by_a.sum(), b * by_b.sum()])
+
+    begin = np.log([2.0, 2.0] if start is None else [start.shape, max(start.scale / common, 1e-6)])
+    bounds = [(np.log(_LEAST_SHAPE), 9.0), (-12.0, 12.0)]
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds).x
+    a, b = np.exp(np.round(found, _DIGITS))
+    return InverseGamma(float(a), float(b) * common)

@@ -1,0 +1,230 @@
+"""Leaving out: how far off an observed entry is when it is predicted from the others of its column.
+
+That needs no refit. With prior variances v of the directions and noise variance t, the entries of a column have the
+covariance K = U_O diag(v) U_O' + t I, and the entry left out is off by
+
+    e_i = (K^-1 (x - c))_i / (K^-1)_ii,      with predicted variance 1 / (K^-1)_ii.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._support.threads import in_threads, one_blas_thread
+from ..data.observations import Observations
+from .column_space import ColumnSpace
+
+MANY_COLUMNS = 20  # of which each has one loss
+LEAST_SHARE = 1e-10  # of the variance of an entry: less noise is lost beside squares
+_PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a column has beside its part in the column space and the noise.
+
+    Attributes
+    ----------
+    center : array of shape (m,) or None
+        The same in all columns.
+    offset_variances : sequence of float
+        Of an offset that all entries of a column have in common; each is a model of its own.
+    direction : array of shape (m,) or None
+        One more, with a coefficient of variance 1. The row means beside a space about them make the space about zero.
+    """
+
+    center: np.ndarray | None
+    offset_variances: tuple = (0.0,)
+    direction: np.ndarray | None = None
+
+
+def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
+    """Errors and predicted standard deviations of all entries of some columns, each predicted from its column's others.
+
+    Parameters
+    ----------
+    space : ColumnSpace
+    o : Observations
+        All of its columns are asked, in the order of `values`.
+    noise_variances : array of shape (g,)
+        0 is plain least squares, where entries that alone determine a direction have no prediction: NaN. Nor has any
+        entry if the variances of the space are beyond floating point.
+
+    Returns
+    -------
+    errors, deviations : arrays of shape (nnz, g)
+    """
+    all_errors, deviations = (np.full((o.values.size, len(noise_variances)), np.nan) for _ in range(2))
+
+    def keep(_, at, errors, precisions):
+        all_errors[at] = errors
+        deviations[at] = 1 / np.sqrt(precisions)
+
+    if np.isfinite(space.variances).all():
+        leave_out(space, o, noise_variances, [Model(space.center)], keep)
+    return all_errors, deviations
+
+
+def leave_out(space: ColumnSpace, o: Observations, noise_variances, models: list[Model], use: Callable) -> None:
+    """Call ``use(k, at, errors, precisions)`` for all models and entries; k counts models and offset variances through.
+
+    The entries are those at the places `at`, of shape (columns, s); errors and the inverses of their predicted
+    variances have shape (columns, s, g). Threads call it, each for other columns.
+
+    What a model adds to K has the form b f f', so that its inverse follows from the one without:
+    (K + b f f')^-1 = K^-1 - q q' b / (1 + b f'q) with q = K^-1 f.
+    Weights that differ by many powers of ten cost digits.
+    """
+    noise = np.asarray(noise_variances, dtype=np.float64)
+    spread = np.sqrt(space.variances)
+    centers = [np.abs(model.center.astype(np.float64)).max(initial=0) for model in models if model.center is not None]
+    unit = max(size_of(o), 1e-100 * max(centers, default=0.0))  # no center overflows in units of small entries
+    roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
+    exactly = noise.min(initial=np.inf) < 0.99 * LEAST_SHARE * space.entry_variance
+
+    def work(at):
+        rows, w = o.rows[at], roots[at]
+        K = _Covariances(space.basis[rows] * spread * w[:, :, None], noise, exactly)
+        diagonal = K.inverse_diagonal()
+        ones = K.solve(w) if any(any(model.offset_variances) for model in models) else None
+        k = 0
+        for model in models:
+            x = o.values[at] / unit - (0 if model.center is None else model.center[rows].astype(np.float64) / unit)
+            on, along, q = K.solve(x * w), diagonal, ones
+            if model.direction is not None:
+                f = model.direction[rows] * w
+                joined = _Joined(f, K.solve(f), 1.0)
+                on, along, q = joined.solved(on), joined.diagonal(along), None if ones is None else joined.solved(ones)
+            for variance in model.offset_variances:
+                joined = _Joined(w, q, variance) if variance else None
+                solved, inverse = (joined.solved(on), joined.diagonal(along)) if joined else (on, along)
+                with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                    errors = solved / inverse
+                    errors *= (unit / w)[:, :, None]
+                    use(k, at, errors, inverse if o.weights is None else inverse * (w**2)[:, :, None])
+                k += 1
+
+    with one_blas_thread():  # many small problems: BLAS would split each of them
+        in_threads(work, columns_alike(o, max(space.rank, noise.size)))
+
+
+class _Joined:
+    """What becomes of K^-1 when `variance` f f' joins a stack of K; q is K^-1 f, shape (columns, s, noises)."""
+
+    def __init__(self, f, q, variance: float):
+        self.f, self.q = f, q
+        self.weight = variance / (1 + variance * self._along(q))
+
+    def _along(self, y):
+        return np.einsum("ks,ksg->kg", self.f, y)[:, None, :]
+
+    def solved(self, y):
+        """K^-1 x, which was y."""
+        moved = self.q * (self.weight * self._along(y))
+        return np.subtract(y, moved, out=moved)
+
+    def diagonal(self, before):
+        lost = self.q * self.weight
+        lost *= self.q
+        # Of a positive number something positive is left, whatever the rounding.
+        return before - np.minimum(lost, (1 - 2 * np.finfo(np.float64).eps) * before, out=lost)
+
+
+def least_noise(B) -> np.ndarray:
+    """Of a stack of B, shape (..., s, r), the noise variances with which B B' + t I is positive despite rounding."""
+    return 10 * np.finfo(np.float64).eps * np.einsum("...sr,...sr->...", B, B)
+
+
+def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
+    """Places of the entries of columns with equally many, shape (k, s) each; k is cut so that k s width is limited."""
+    pieces = []
+    for s in np.unique(o.n_observed[o.n_observed > 0]):
+        starts = o.indptr[:-1][o.n_observed == s]
+        step = max(1, _PIECE_CELLS // int(s * max(1, width)))
+        pieces += [starts[lo : lo + step, None] + np.arange(s) for lo in range(0, starts.size, step)]
+    return pieces
+
+
+class _Covariances:
+    """K = B B' + t I of a stack of columns, for every noise variance t; B has shape (columns, s, r).
+
+    Of t = 0 the inverse is taken times t: what is left of it as t vanishes.
+    """
+
+    def __init__(self, B, noise, exactly: bool):
+        self.plain = noise == 0
+        self.P, squares = _principal_axes(B, exactly)
+        # Then K^-1 has no part outside P, and rounding must not make one up.
+        self.spans_all = self.P.shape[1] == self.P.shape[2]
+        self.t = np.where(self.plain, 1.0, noise)
+        self.weights = np.where(self.plain, 0.0, 1 / (squares[:, :, None] + self.t))
+
+    def solve(self, x) -> np.ndarray:
+        """K^-1 x, shape (columns, s, noises)."""
+        y = np.einsum("ksr,ks->kr", self.P, x)
+        solved = np.matmul(self.P, y[:, :, None] * self.weights)
+        if not self.spans_all:
+            solved += (x - np.einsum("ksr,kr->ks", self.P, y))[:, :, None] / self.t
+        return solved
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """The diagonal of K^-1, shape (columns, s, noises); NaN where t = 0 and nothing is left of it."""
+        squares = self.P**2
+        diagonal = np.matmul(squares, self.weights)
+        if not self.spans_all:
+            diagonal += np.maximum(1 - squares.sum(axis=2), 0)[:, :, None] / self.t
+        left = diagonal[:, :, self.plain]
+        diagonal[:, :, self.plain] = np.where(left > 1e-10, left, np.nan)
+        return diagonal
+
+
+def _principal_axes(B, exactly):
+    """P and squared singular values of a stack of matrices, by the smaller of their Gram matrices unless `exactly`.
+
+    Squaring costs nothing if the noise that is added to the squares is not below 1e-10 of them; axes whose squares are
+    below that get no weight.
+    """
+    if exactly:
+        P, S, _ = np.linalg.svd(B, full_matrices=False)
+        return P, S**2
+    if B.shape[1] <= B.shape[2]:
+        squares, P = np.linalg.eigh(np.matmul(B, B.transpose(0, 2, 1)))
+        return P, np.maximum(squares, 0)
+    squares, V = np.linalg.eigh(np.matmul(B.transpose(0, 2, 1), B))
+    kept = squares > 1e-11 * squares[:, -1:]
+    squares = np.where(kept, squares, 0)
+    P = np.matmul(B, V) * np.where(kept, 1 / np.sqrt(np.where(kept, squares, 1)), 0)[:, None, :]
+    return P, squares
+
+
+def column_losses(squares, column) -> np.ndarray:
+    """Means of square errors over the columns they belong to, or the squares as they are where the columns are few.
+
+    Errors within a column go together, so that they count as one. `squares` has shape (k,) or (k, g).
+    """
+    if (column[1:] < column[:-1]).any():
+        order = np.argsort(column, kind="stable")
+        column, squares_in_order = column[order], squares[order]
+    else:
+        squares_in_order = squares
+    begins = np.flatnonzero(np.diff(column, prepend=-1))
+    if begins.size < MANY_COLUMNS:
+        return squares
+    counts = np.diff(begins, append=column.size)
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(squares_in_order, begins, axis=0)
+    return sums / counts.reshape(-1, *[1] * (squares.ndim - 1))
+
+
+def size_of(o: Observations) -> float:
+    """In which errors are measured: the largest entry, so that the square of none overflows."""
+    return float(np.abs(o.values.astype(np.float64)).max(initial=0)) or 1.0
+
+
+def is_no_chance(gains, n_standard_errors: float) -> bool:
+    """Whether the mean of some gains is positive by more than so many of its standard errors."""
+    gains = gains / (float(np.abs(gains).max(initial=0)) or 1.0)  # lest squares of small ones vanish
+    return bool(gains.size > 1 and gains.mean() > n_standard_errors * gains.std(ddof=1) / np.sqrt(gains.size))

@@ -1,0 +1,462 @@
+"""Out of core: triples in files of any size to a completion in a folder, by blocks of columns.
+
+    triples --group--> blocks of entries --learn--> column space --solve_block--> blocks of coefficients
+
+It is the computation of `complete` on slices; there are no numerics here. Every finished block stays, so that a run
+that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from .._support.arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto, printable, shown
+from .._support.atomic_writing import in_bytes
+from .._support.ownership import record_of
+from .._support.threads import InBackground, ahead, patiently
+from ..completion import Completion, checked_bounds, data_in_words, every_column_is_full
+from ..data.observations import Observations, index_dtype
+from ..files.results.block_files import (
+    fullest_columns,
+    missing,
+    read_block,
+    records,
+    remove_damaged,
+    remove_records,
+    typical_entries,
+    unbroken,
+    write_entries,
+    write_solution,
+)
+from ..files.results.checkpoints import (
+    fingerprint,
+    partial_folder,
+    publish_json,
+    remove_marks,
+    remove_unfinished,
+    remove_unneeded,
+    working_folder,
+)
+from ..files.results.disk_columns import Blocks
+from ..files.results.lessons import lesson_on_disk, read_lesson, read_screening, write_lesson
+from ..files.results.saving import is_result
+from ..files.results.stored_completion import manifest_of, write_manifest
+from ..files.tables.dialects import DialectOptions
+from ..files.tables.kinds import memory_size
+from ..files.tables.reading import checked_fields, paths_of
+from ..model.column_space import ColumnSpace
+from ..model.full_columns.learn import Lesson
+from ..model.full_columns.nothing_full import IN_MEMORY, no_full_column
+from ..model.full_columns.out_of_line import unused_entries
+from ..model.full_columns.wild_entries import Screening, in_partial_columns, screened
+from ..model.solve import solve_columns
+from .block_learning import learn_from_blocks
+from .tall import exceeds_memory, groups_of_blocks, solve_by_row_blocks
+from .triples.cutting import Checker, cut
+from .triples.grouping import (
+    NotOrdered,
+    Triples,
+    batches_as_they_are,
+    interrupt,
+    may_be_ordered,
+    n_labels,
+    sorted_batches,
+)
+from .triples.labels import Names, TripleFiles, numbered, recounted
+
+_MEMORY_SHARE = 0.6  # of the machine, unless told
+_LEAST_MEMORY, _OWN_MEMORY = 600_000_000, 250_000_000
+_BYTES_OF_A_ROW = 100  # of a full column, in memory several times while it is cut, written and learned from; measured
+_BLOCK_ENTRIES = 1 << 22  # of a block; about 100 bytes for each are needed, for several are on their way at a time
+_SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is less memory
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is asked for, and who does the two large parts of it.
+
+    `group(run, folder)` writes the entries and `solve(run, folder, m, entries, facts)` the solutions that are not there
+    yet, with the records of the entries and of the lesson; they are `grouped` and `solve_here`, or functions that let a
+    cluster do it.
+    """
+
+    given: TripleFiles
+    duplicates: str
+    settings: dict
+    bounds: tuple[float, float] | None
+    memory: int
+    block_entries: int
+    progress: Callable
+    group: Callable
+    solve: Callable
+
+    def identity(self) -> dict:
+        """What decides the numbers and where they are cut."""
+        given = self.given
+        return {
+            "input": [fingerprint(path) for path in given.paths],
+            "reading": [given.fields, given.shape, given.header, astuple(given.dialect), self.duplicates],
+            "settings": {**self.settings, "bounds": self.bounds},
+            "size of blocks": self.block_entries,
+        }
+
+
+def complete_triples(
+    paths,
+    out,
+    *,
+    row: str | None = None,
+    column: str | None = None,
+    value: str | None = None,
+    header="auto",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    shape: tuple[int, int] | None = None,
+    duplicates: str = "error",
+    transpose: bool = False,
+    rank="auto",
+    center="auto",
+    shrinkage="auto",
+    refine="auto",
+    bounds=None,
+    random_state: int | None = None,
+    memory_limit: float | None = None,
+    block_entries: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    progress: Callable | None = None,
+    solve: Callable | None = None,
+) -> Completion:
+    """Complete a matrix given by triples in files that need not fit into memory, into a folder.
+
+    The triples may come in any order. They are grouped by columns on the disk; the column space is learned from the
+    columns that turn out to be full, settings that are "auto" also from a sample of the others; and blocks of columns
+    are solved and written one after the other.
+
+    Parameters
+    ----------
+    paths : path or several of them
+        Parquet or csv files with the columns row, column and value, or a folder of such files.
+    out : path
+        The folder to write. While the run lasts it is called OUT.partial.
+    row, column, value, header, delimiter, decimal, encoding, shape, duplicates, transpose
+        As in `colonnade.read`.
+    rank, center, shrinkage, refine, bounds
+        As in `complete`, learned from the full columns and a sample of the others. Where that needs too much memory
+        for all rows, nothing is refined.
+    random_state : int, optional
+        For which columns are asked about the settings.
+    memory_limit : float, optional
+        Bytes, at least 6e8; 60 % of the machine's unless told.
+    block_entries : int, optional
+        Entries after which a block ends. It changes how the result is cut into files, and no number in it.
+    resume : bool
+        Continue a run of the same input and settings that was interrupted. The result is the same bytes.
+    force : bool
+        Replace a folder that holds a completion, when the new one is complete.
+    progress : function, optional
+        Called as ``progress(stage, done, total)`` now and then.
+    solve : function, optional
+        Solves the blocks in place of `solve_here`, elsewhere; `colonnade.dask.complete` gives one.
+
+    Returns
+    -------
+    Completion
+        Whose arrays stay in the folder and are read when they are needed.
+    """
+    fields = checked_fields(row, column, value) or ("row", "column", "value")
+    if as_choice("transpose", transpose, (True, False)):
+        fields = fields[1], fields[0], fields[2]
+    shape = None if shape is None else as_shape(shape)
+    if transpose and shape is not None:
+        shape = shape[1], shape[0]
+    as_choice("duplicates", duplicates, ("error", "mean", "last"))
+    out = Path(out)
+    dialect = DialectOptions(delimiter, decimal, None, encoding)
+    memory = checked_memory(memory_limit)
+    run = Run(
+        TripleFiles(tuple(paths_of(paths)), fields, shape, header, dialect),
+        duplicates,
+        checked_settings(rank, center, shrinkage, refine, random_state),
+        checked_bounds(bounds),
+        memory,
+        _block_entries(block_entries, memory, partial_folder(out) if resume else None),
+        progress or (lambda stage, done, total: None),
+        grouped,
+        solve or solve_here,
+    )
+    return carried_out(run, out, run.identity(), resume=resume, force=force)
+
+
+def carried_out(run: Run, out: Path, identity: dict, *, resume: bool, force: bool) -> Completion:
+    """The completion in the folder `out`, after whatever of the work is not done yet."""
+    if resume and _is_complete(out, identity):
+        remove_marks(out)
+        remove_unneeded(out, identity)
+    else:
+        with working_folder(out, identity, resume=resume, force=force, is_ours=is_result) as folder:
+            _work(run, folder, identity)
+    return Completion.load(out)
+
+
+def solve_block(
+    space: ColumnSpace, penalty, entries: Observations, *, typical: float, n_threads: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and status of some columns, of which `entries` are the observations.
+
+    The bytes depend neither on which other columns are in the block nor on the number of threads.
+
+    Parameters
+    ----------
+    space : ColumnSpace
+    penalty : array of shape (r,)
+    entries : Observations
+        Of a matrix with as many rows as the basis; a column with all of them is full.
+    typical : float
+        The median number of entries of the partial columns of all blocks.
+    n_threads : int, optional
+
+    Returns
+    -------
+    coefficients : array of shape (columns, r)
+    status : int8 array of shape (columns,)
+    """
+    coefficients, status = solve_columns(space, entries, penalty=penalty, typical=typical, n_threads=n_threads)
+    return np.ascontiguousarray(coefficients.T), status
+
+
+def solve_used(
+    lesson: Lesson, screening: Screening, first: int, entries: Observations, *, typical: float, n_threads=None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients and status of a block of columns, and where in its values entries stand that are not used.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    screening : Screening
+        Of all columns.
+    first : int
+        The number of the first column of the block.
+    entries, typical, n_threads
+        As of `solve_block`.
+    """
+    here = screening.of(np.arange(first, first + entries.shape[1]))
+    unused = unused_entries(lesson.space, entries, lesson.penalty, here)
+    likely = entries.without(in_partial_columns(entries, unused))
+    return *solve_block(lesson.space, lesson.penalty, likely, typical=typical, n_threads=n_threads), unused
+
+
+def checked_memory(limit) -> int:
+    """Bytes that may be used."""
+    if limit is None:
+        size = memory_size()
+        return int(_MEMORY_SHARE * size) if np.isfinite(size) else 8_000_000_000
+    return int(as_real("memory_limit", limit, _LEAST_MEMORY))
+
+
+def memory_for_data(limit) -> float | None:
+    """What a limit leaves for the data; None if there is none."""
+    return None if limit is None else checked_memory(limit) - _OWN_MEMORY
+
+
+def sorting_memory(memory: int) -> int:
+    """What DuckDB may have of it: two thirds of what the program itself and its libraries leave."""
+    return (memory - _OWN_MEMORY) * 2 // 3
+
+
+def _block_entries(asked, memory: int, folder: Path | None) -> int:
+    if asked is not None:
+        return as_count("block_entries", asked, 1)
+    begun = None if folder is None else record_of(folder)
+    if begun is not None:  # blocks stay as they were begun
+        return begun.get("size of blocks")
+    return _BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
+
+
+def checked_settings(rank, center, shrinkage, refine, random_state) -> dict:
+    return {
+        "rank": rank if is_auto(rank) else as_count("rank", rank, 1, why=OR_AUTO),
+        "center": as_choice("center", center, (True, False, "auto")),
+        "shrinkage": shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0, why=OR_AUTO),
+        "refine": refine if is_auto(refine) else as_count("refine", refine, 0, why=OR_AUTO),
+        "random_state": None if random_state is None else as_count("random_state", random_state, 0),
+    }
+
+
+def _is_complete(out: Path, identity: dict) -> bool:
+    """Whether a run like this one has ended already."""
+    facts = manifest_of(out)
+    return facts is not None and facts["run"] == json.loads(json.dumps(identity))
+
+
+def _work(run: Run, folder: Path, identity: dict) -> None:
+    """Everything between an empty or half-filled folder and a complete one."""
+    if manifest_of(folder) is None:
+        remove_damaged(folder)
+        triples, names, entries = run.group(run, folder)
+        _refuse_changed(run, identity)
+        facts = _learned(run, folder, triples, entries)
+        run.solve(run, folder, triples.shape[0], entries, facts)
+        names = names.rows, names.columns
+        facts = _with_words(facts, Blocks(folder, entries, triples.shape[0]), names, run.bounds)
+        write_manifest(folder, triples.shape, triples.dtype, names, facts, run.bounds, identity)
+    for left in (folder / "sorting", folder / "discarded"):
+        shutil.rmtree(left, ignore_errors=True)
+    for left in ("triples.parquet", "coded.parquet", "copied.json", "labels.json", "space.json"):
+        (folder / left).unlink(missing_ok=True)
+    remove_records(folder)
+    remove_unfinished(folder)
+
+
+def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:
+    """The record of the lesson with what is to be said of the data."""
+    noise = float(facts["noise_variance"])
+    words = data_in_words(whole, read_screening(facts), whole.unused(), names, noise, bounds)
+    return {**facts, "choices": {**facts["choices"], **words}}
+
+
+def _refuse_changed(run: Run, identity: dict) -> None:
+    for path, before in zip(run.given.paths, identity["input"]):
+        if fingerprint(path) != before:
+            raise ValueError(f"{printable(path)} has changed while it was read; start again when it is finished")
+
+
+def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
+    """The blocks of entries, and the labels that they were cut by."""
+    memory, marker = sorting_memory(run.memory), folder / "labels.json"
+    triples, names = numbered(run.given, folder, memory)
+    triples = replace(triples, keep_order=run.duplicates != "error")
+    if marker.exists():
+        triples, names = recounted(triples, names, folder, memory)
+    _refuse_too_tall(run, triples)
+    entries = _group(run, folder, triples, names)
+    if run.given.shape is None and not marker.exists():
+        suspicious = not any(record["full"] for record in entries) or any(record["empty"] for record in entries)
+        again, listed = recounted(triples, names, folder, memory) if suspicious else (triples, names)
+        if again.shape != triples.shape:  # some labels do not occur, so that rows and columns have other positions
+            _discard_blocks(folder)
+            publish_json(marker, {})
+            return again, listed, _group(run, folder, again, listed)
+    return triples, names, entries
+
+
+def _refuse_too_tall(run: Run, triples: Triples) -> None:
+    """Refuse a matrix of which a full column, in memory as a whole, exceeds the limit; rows that occur are counted."""
+    m, limit = triples.shape[0], run.memory - _OWN_MEMORY
+    if _BYTES_OF_A_ROW * m > limit and run.given.shape is None and triples.labels[0] is None:
+        m = triples.n_lines if m > limit else n_labels(triples, 0)  # labels with large gaps between them
+    if _BYTES_OF_A_ROW * m > limit:
+        needed = in_bytes(1e8 * np.ceil((_BYTES_OF_A_ROW * m + _OWN_MEMORY) / 1e8))
+        raise MemoryError(
+            f"{printable(run.given.paths[0])}, column {shown(run.given.fields[0])}, has {m:,} different rows: a full"
+            f" column needs about {in_bytes(_BYTES_OF_A_ROW * m)}, and the memory limit leaves {in_bytes(limit)};"
+            f" raise --memory-limit (memory_limit=...) to {needed}, or transpose the data (--transpose, transpose=True)"
+        )
+
+
+def _discard_blocks(folder: Path) -> None:
+    """In one step."""
+    shutil.rmtree(folder / "discarded", ignore_errors=True)
+    os.replace(folder / "blocks", folder / "discarded")
+    shutil.rmtree(folder / "discarded", ignore_errors=True)
+
+
+def _group(run: Run, folder: Path, triples: Triples, names: Names) -> list[dict]:
+    """Write the blocks of entries that are not there yet; the records of all."""
+    done = unbroken(records(folder, "entries"))
+    first = done[-1]["stop"] if done else 0
+    if first < triples.shape[1] and may_be_ordered(triples):
+        try:
+            _write_blocks(run, folder, triples, names, len(done), first, batches_as_they_are(triples, first))
+            return records(folder, "entries")
+        except NotOrdered:
+            _discard_blocks(folder)
+            done, first = [], 0
+    if first < triples.shape[1]:
+        run.progress("sorting", 0, triples.n_lines)
+        connected = []
+        batches = sorted_batches(triples, first, sorting_memory(run.memory), folder / "sorting", connected.append)
+        stop = partial(interrupt, connected)
+        _write_blocks(run, folder, triples, names, len(done), first, batches, stop)
+    return records(folder, "entries")
+
+
+def _write_blocks(run: Run, folder, triples: Triples, names: Names, k: int, first: int, batches, stop=lambda: None):
+    (folder / "blocks").mkdir(exist_ok=True)
+    checker = Checker(run.duplicates, (names.rows, names.columns))
+    m, done = triples.shape[0], 0
+    with closing(ahead(batches, stop=stop)) as read, InBackground() as writers:
+        for lo, hi, entries in cut(read, triples.shape, first, run.block_entries):
+            block = checker.block(lo, hi, entries, index_dtype(m), triples.dtype)
+            if block is not None:
+                writers.call(write_entries, folder, k, block, m)
+            k, done = k + 1, done + entries.values.size
+            run.progress("grouping", done, triples.n_lines)
+    checker.refuse_faults()
+
+
+def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> dict:
+    """The record of the lesson, which is learned and written if it is not there yet."""
+    facts = lesson_on_disk(folder)
+    if facts is None:
+        run.progress("learning", 0, 1)
+        patiently(partial(_learn, run, folder, triples, entries))
+        facts = lesson_on_disk(folder)
+        run.progress("learning", 1, 1)
+    return facts
+
+
+def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> None:
+    (m, n), d = triples.shape, sum(record["full"] for record in entries)
+    if d == 0:
+        remedies = [IN_MEMORY, "Or transpose the data (--transpose, transpose=True) if some rows are complete."]
+        raise ValueError(no_full_column((m, n), list(fullest_columns(folder, entries).items()), remedies))
+    rank = run.settings["rank"]
+    if not is_auto(rank):
+        as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
+    screening = screened(Blocks(folder, entries, m))
+    if d == n and is_auto(rank):
+        write_lesson(folder, every_column_is_full(m, triples.dtype), screening)
+    else:
+        learn_from_blocks(folder, entries, m, run.memory - _OWN_MEMORY, run.settings, screening)
+
+
+def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
+    """Write the solutions that are not there yet."""
+    todo = missing(folder, "solution", len(entries))
+    if exceeds_memory(facts["shape"], run.memory):
+        for group in groups_of_blocks(entries, todo, facts["shape"][1], run.memory):
+            solve_together(folder, group, entries, facts, run.memory)
+            run.progress("solving", entries[group[-1]]["stop"], entries[-1]["stop"])
+        return
+
+    def read() -> Iterator:
+        for k in todo:
+            yield k, read_block(folder, k, entries[k])
+
+    lesson, screening = read_lesson(folder, facts, verify=False), read_screening(facts)
+    typical = typical_entries(folder, entries, m) if todo else 0.0
+    with closing(ahead(read(), depth=1)) as blocks, InBackground() as writers:
+        for k, block in blocks:
+            solution = solve_used(lesson, screening, block.first, block.observations(m), typical=typical)
+            writers.call(write_solution, folder, k, *solution)
+            run.progress("solving", block.stop, entries[-1]["stop"])
+
+
+def solve_together(folder: Path, group: list[int], entries: list[dict], facts: dict, memory: float) -> None:
+    """Write the solutions of some blocks where the basis does not fit into memory: it is read by blocks of rows."""
+    lesson = read_lesson(folder, facts, mapped=True, verify=False)
+    whole = read_screening(facts)
+    screenings = [whole.of(np.arange(entries[k]["first"], entries[k]["stop"])) for k in group]
+    for k, solution in zip(group, solve_by_row_blocks(folder, group, lesson, memory, screenings)):
+        write_solution(folder, k, *solution)

@@ -1,0 +1,247 @@
+"""Calibration: predicted deviations become intervals that hold, also for rows and columns that are worse explained.
+
+Held-out entries show how far predictions are off. The error of entry (i, j), whose predicted deviation is s_ij, is
+
+    e_ij = s_ij f_i g_j x_ij,      f_i^2 and g_j^2 inverse gamma, their strength learned from all rows and columns.
+
+x has one distribution, which the held-out entries tell: ends of intervals are its quantiles (split conformal
+prediction: Lei et al. 2018). On average over entries like those held out the coverage is therefore right whatever the
+model is; the factors make it right for each row and column as far as the data tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..model.inverse_gamma import InverseGamma, fit_inverse_gamma
+
+_FEWEST = 20  # Scores below which no interval is narrower than that of normal errors.
+_ENOUGH = 100  # Scores from which the two sides of an interval may differ.
+_FAR = 10.0  # Typical scores at which squares are cut: one outlier must not set the factor of its row or column.
+_MEDIAN_SQUARE = 0.4549  # Of a standard normal variable.
+_JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
+_ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
+_LARGEST = 1e100  # Scores beyond which errors are not told apart.
+
+
+class Scores(NamedTuple):
+    """Known entries that were predicted without them; arrays of shape (k,).
+
+    Attributes
+    ----------
+    rows, columns : int arrays
+    errors : float64 array
+        Truth minus prediction.
+    deviations : float64 array
+        Predicted standard deviations, positive.
+    weights : float64 array
+        For how many unseen entries each stands.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    errors: np.ndarray
+    deviations: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def ratios(self) -> np.ndarray:
+        """Errors in predicted deviations."""
+        with np.errstate(over="ignore"):
+            return np.clip(self.errors / self.deviations, -_LARGEST, _LARGEST)
+
+
+class Quantiles(NamedTuple):
+    """Rising values, each with the weight of all up to it as a share of the whole and one more; shape (k,) each.
+
+    `are_sizes` says that the values are sizes of scores and not scores with their sign.
+    """
+
+    values: np.ndarray
+    shares: np.ndarray
+    are_sizes: bool
+
+    @classmethod
+    def of(cls, values, weights, *, are_sizes: bool) -> Quantiles:
+        order = np.argsort(values, kind="stable")
+        total = float(weights.sum())
+        one_more = float((weights**2).sum()) / total if total else 1.0  # A new entry weighs as much as the usual one.
+        return cls(values[order], np.cumsum(weights[order]) / (total + one_more), are_sizes)
+
+    def at(self, share: float) -> float:
+        """The quantile. With few values, and beyond the largest, at least that of normal scores."""
+        if self.values.size == 0:
+            return self._normal(share)
+        place = int(np.searchsorted(self.shares, share - 1e-12))
+        if place == self.values.size:
+            last = max(self._normal(float(self.shares[-1])), 0.1 * self._normal(share))
+            return self._normal(share) * max(1.0, float(self.values[-1]) / last)
+        found = float(self.values[place])
+        return max(found, self._normal(share)) if self.values.size < _FEWEST else found
+
+    def _normal(self, share: float) -> float:
+        return float(ndtri((1 + share) / 2 if self.are_sizes else share))
+
+
+class Spreads(NamedTuple):
+    """How far scores of each group, a row or a column, spread; a score of a group counts in the factors of others only.
+
+    Attributes
+    ----------
+    prior : InverseGamma
+        Of the squares of the factors.
+    counts, sums : float64 arrays of shape (n_groups,)
+        Number of scores, and the sum of their squares.
+    """
+
+    prior: InverseGamma
+    counts: np.ndarray
+    sums: np.ndarray
+
+    @classmethod
+    def of(cls, groups, squares, n: int) -> Spreads:
+        counts, sums = np.bincount(groups, minlength=n).astype(np.float64), np.bincount(groups, squares, n)
+        prior = fit_inverse_gamma(counts, sums) if squares.any() else InverseGamma(1.0, 1.0)
+        return cls(prior, counts, sums)
+
+    @property
+    def factors(self) -> np.ndarray:
+        """The factor of every group."""
+        return np.sqrt(self.prior.variances(self.counts, self.sums))
+
+    def factors_without(self, groups, squares) -> np.ndarray:
+        """For each of some scores the factor of its group without it."""
+        return np.sqrt(self.prior.variances(self.counts[groups] - 1, np.maximum(self.sums[groups] - squares, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What held-out entries teach of all others.
+
+    Attributes
+    ----------
+    rows : Spreads
+        f_i.
+    column_prior : InverseGamma
+        Of g_j^2.
+    below, above : Quantiles
+        Of the scores x on either side of the prediction; one and the same, of sizes, where intervals are symmetric.
+    most, most_by_row : float
+        Squares of scores, and of scores over the factors of their rows, count at most as this much in the factors.
+    is_noise_known : bool
+        False if deviations mean nothing until entries are held out.
+    """
+
+    rows: Spreads
+    column_prior: InverseGamma
+    below: Quantiles
+    above: Quantiles
+    most: float
+    most_by_row: float
+    is_noise_known: bool = True
+
+    def column_factors(self, scores: Scores, which) -> np.ndarray:
+        """g_j of the columns `which`, rising, from all scores that they have; shape (k,)."""
+        places = np.searchsorted(which, scores.columns)
+        squares = np.minimum(self._by_row(scores) ** 2, self.most_by_row)
+        counts = np.bincount(places, minlength=which.size)
+        return np.sqrt(self.column_prior.variances(counts, np.bincount(places, squares, which.size)))
+
+    def standardised(self, scores: Scores) -> np.ndarray:
+        """x of some scores, with the factor that the column of each has without it."""
+        x = self._by_row(scores)
+        columns, places = np.unique(scores.columns, return_inverse=True)
+        squares = np.minimum(x**2, self.most_by_row)
+        spreads = Spreads.of(places, squares, columns.size)._replace(prior=self.column_prior)
+        return x / spreads.factors_without(places, squares)
+
+    def _by_row(self, scores: Scores) -> np.ndarray:
+        """Scores over the factors that their rows have without them."""
+        x, r = scores.ratios, scores.rows
+        counts = np.maximum(self.rows.counts[r] - 1, 0.0)
+        sums = np.maximum(self.rows.sums[r] - np.minimum(x**2, self.most), 0.0)
+        return x / np.sqrt(self.rows.prior.variances(counts, sums))
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Low and high end of an interval about a prediction, in deviations times factors."""
+        if self.above.values.size == 0 and not self.is_noise_known:
+            return -np.inf, np.inf
+        return _ends(self.below, self.above, level)
+
+    def half_width(self, level: float) -> float:
+        """Half the width of an interval, in deviations times factors."""
+        low, high = self.ends(level)
+        return (high - low) / 2
+
+
+def calibrate(scores: Scores, m: int, *, is_noise_known: bool = True, by_column: bool = True) -> Calibration:
+    """Factors and quantiles from the scores of held-out entries of a table with m rows.
+
+    Without `by_column` all columns have one factor: scores of some rows tell nothing of the others.
+    """
+    scores = Scores(*(figures[scores.weights > 0] for figures in scores))
+    x = scores.ratios
+    most = _most(x)
+    squares = np.minimum(x**2, most)
+    rows = Spreads.of(scores.rows, squares, m)
+    x = x / rows.factors_without(scores.rows, squares)
+    columns, places = np.unique(scores.columns, return_inverse=True)
+    most_by_row = _most(x)
+    squares = np.minimum(x**2, most_by_row)
+    spreads = Spreads.of(places, squares, columns.size)
+    if not by_column:
+        spreads = spreads._replace(prior=_ALL_ALIKE)
+    sides = _sides(x / spreads.factors_without(places, squares), scores.weights)
+    return Calibration(rows, spreads.prior, *sides, most, most_by_row, is_noise_known)
+
+
+def _most(x) -> float:
+    """The square of a score that is far beyond the typical one."""
+    usual = float(np.median(x**2)) / _MEDIAN_SQUARE if x.size else 0.0
+    return _FAR**2 * usual if usual > 0 else np.inf
+
+
+def _sides(x, weights) -> tuple[Quantiles, Quantiles]:
+    """Quantiles below and above the prediction: of sizes, or of either side if that lowers the interval score."""
+    if x.size >= _ENOUGH:
+        halves = slice(0, None, 2), slice(1, None, 2)
+        scores = [
+            sum(_interval_score(x[b], weights[b], sides(x[a], weights[a])) for a, b in (halves, halves[::-1]))
+            for sides in (_symmetric, _one_by_one)
+        ]
+        if scores[1] < scores[0]:
+            return _one_by_one(x, weights)
+    return _symmetric(x, weights)
+
+
+def _symmetric(x, weights) -> tuple[Quantiles, Quantiles]:
+    sizes = Quantiles.of(np.abs(x), weights, are_sizes=True)
+    return sizes, sizes
+
+
+def _one_by_one(x, weights) -> tuple[Quantiles, Quantiles]:
+    return Quantiles.of(-x, weights, are_sizes=False), Quantiles.of(x, weights, are_sizes=False)
+
+
+def _ends(below: Quantiles, above: Quantiles, level: float) -> tuple[float, float]:
+    """Ends with equal tails; where these would leave out the prediction itself, one end is there."""
+    if above.are_sizes:
+        half = above.at(level)
+        return -half, half
+    of_negative = float(np.interp(0.0, above.values, above.shares))
+    low, high = (1 - level) / 2, (1 + level) / 2
+    low, high = min(low, of_negative), max(high, of_negative)
+    if high - low > level:  # One end has been moved to the prediction: the other keeps the level.
+        low, high = (low, low + level) if low == of_negative else (high - level, high)
+    return -max(0.0, below.at(1 - low)), max(0.0, above.at(high))
+
+
+def _interval_score(x, weights, sides) -> float:
+    """Width plus 2 / (1 - level) times the miss (Gneiting and Raftery 2007), on average."""
+    low, high = _ends(*sides, _JUDGED_AT)
+    miss = np.maximum(0.0, np.maximum(low - x, x - high))
+    return high - low + 2 / (1 - _JUDGED_AT) * float(np.average(miss, weights=weights))

@@ -1,0 +1,391 @@
+"""Certificates: how well the observed rows determine each column, and whether the column fits the space."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from .._support.arguments import named
+from .._support.threads import one_blas_thread
+from ..model.column_space import ColumnSpace, fit_column_space, with_offset
+from ..model.full_columns.trials import noise_of
+from ..model.leaving_out import leave_one_out
+from ..model.posterior import fitted_variances
+from ..model.solve import Status, solve_columns
+from .factor_posterior import certify_columns
+
+_BLOCK_CELLS = 130_000  # Cells measured at a time: 1 MB, which stays in the cache; 4,000,000 take 20 % longer.
+WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
+OFF = 5.0  # a residual this many times the noise, or that of most columns, is not noise
+DOUBTFUL = 3.0  # likewise: it hardly is, and the column not recovered
+POOR = 0.5  # a residual of this share of the entries themselves, or errors of those left out, explain little
+DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
+SETTLED = 0.1  # of it still open: the entries have decided
+_UNLIKE = 0.3  # of the size of a column left beside the full columns alone: sweeps must not hide it
+_LITTLE = 0.01  # of the size of a column: a smaller spread of its entries needs no explanation
+_LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
+_MANY = 10  # columns whose median tells the usual residual
+_OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
+
+_VERDICTS = {
+    Status.FULL: "observed in full",
+    Status.SOLVED: "recovered",
+    Status.PRIOR: "prior decides",
+    Status.PRIOR_ONLY: "prior alone",
+    Status.NO_OBSERVATION: "no observation",
+    Status.TOO_FEW: "too few entries",
+    Status.UNDETERMINED: "not determined",
+    Status.OVERFLOW: "overflow",
+}
+
+
+@one_blas_thread()
+def certify(completion) -> np.recarray:
+    """A row for every column of a completion.
+
+    What is usual is told by all columns: those of a completion in blocks are measured block by block, and judged
+    together.
+
+    Parameters
+    ----------
+    completion : Completion
+
+    Returns
+    -------
+    record array of shape (n,) with the fields
+        column : its index
+        n_observed : number of distinct rows observed
+        smallest_eigenvalue : of U_O' W U_O, times m / sum(W); a sample of rows that represents the whole has 1, and
+            Lemma 2 of the paper promises at least 1/2 for enough rows
+        condition : largest over smallest singular value of sqrt(W) U_O
+        residual : sqrt(sum of squared residuals / degrees of freedom) at the observed rows; NaN with none to spare
+        uncertainty : standard deviation of the fit about the column's part in the space, root mean square over all
+            rows; NaN where the noise is not known. Under a prior it is scaled by the errors of entries left out
+        more_entries : how many more entries of the column would help: 0 where it is recovered, all that are missing
+            where only measuring it in full would
+        verdict : "recovered", to rounding or to the noise, or with an uncertainty below the noise of a single entry or
+            a tenth of the prior's spread; "approximate" in between, or where there is a residual and the full columns
+            cannot tell their noise; "weakly determined" where noise may grow more than tenfold, or the prior dominates:
+            over half of its spread is still open; "unchecked" where no entry is left to test the fit; "poor fit" where
+            the residual, or errors of entries left out, are half of their spread or more, or the residual is several
+            times that of most columns; "off the column space" where it is far above the noise or that of most columns:
+            the full columns do not explain the column; or what the status says
+    """
+    if completion.learned is not None:
+        status = completion.status
+        given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
+        return certify_columns(completion.learned, completion.observations, given)
+    space = _space_before(completion)
+    typical = 0.0 if space is None else _typical_used(completion)
+    tables, *figures = zip(*(_figures(part, space, typical) for part in completion._parts()))
+    table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, figures))
+    table.column = np.arange(table.size)
+    scales = completion._error_scales
+    table.uncertainty *= scales.typical if completion.noise_variance else 1.0
+    noise = noise_of(completion, scales.of_left_out)
+    table.verdict = _verdicts(completion, table, figures, noise)
+    table.more_entries = _more_entries(completion, table, noise)
+    return table
+
+
+class _Figures(NamedTuple):
+    """More about every column, shape (n,) each.
+
+    Attributes
+    ----------
+    before : residuals beside what the full columns alone have taught; NaN if no refinement moved the rows
+    sizes, spreads : root mean square of the entries, and how far they spread
+    rounding : residuals up to here may be rounding
+    """
+
+    before: np.ndarray
+    sizes: np.ndarray
+    spreads: np.ndarray
+    rounding: np.ndarray
+
+
+def _figures(part, space_before, typical: float) -> tuple:
+    """The table of some columns without verdicts, and their figures."""
+    table, sizes, spreads = _measured(part)
+    before = _residuals_before(part, space_before, typical)
+    return table, before, sizes, spreads, _rounding(part, sizes)
+
+
+def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
+    """The table without verdicts, and of every column the root mean square of its entries and how far they spread."""
+    n = completion.shape[1]
+    kinds = [
+        ("column", np.int64),
+        ("n_observed", np.int64),
+        ("smallest_eigenvalue", np.float64),
+        ("condition", np.float64),
+        ("residual", np.float64),
+        ("uncertainty", np.float64),
+        ("more_entries", np.int64),
+        ("verdict", "U20"),
+    ]
+    table = np.recarray(n, dtype=kinds)
+    table.column = np.arange(n)
+    table.n_observed = completion.observations.n_observed
+    for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
+        table[field] = np.nan
+    sizes, spreads = np.zeros(n), np.zeros(n)
+    for count in np.unique(table.n_observed):
+        alike = np.flatnonzero(table.n_observed == count)
+        step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
+        for lo in range(0, alike.size, step):
+            _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
+    return table, sizes, spreads
+
+
+def _space_before(completion) -> ColumnSpace | None:
+    """What the full columns alone have taught, if a refinement moved the rows; else None.
+
+    One that does makes the basis fit the very entries that would tell that a column is off.
+    """
+    if not completion.moved_rows:
+        return None
+    taught = completion._taught_full()
+    rank = min(completion.rank, taught.shape[0], taught.full_columns.size)
+    with one_blas_thread():  # whose own threads would change the last digits
+        return with_offset(fit_column_space(taught, rank=rank, center=completion.center is not None), _OFFSET)
+
+
+def _typical_used(completion) -> float:
+    """The median number of entries that have a part in filling a partial column."""
+    partial = np.flatnonzero(completion.status != Status.FULL)
+    return float(np.median(completion._n_used(partial))) if partial.size else 0.0
+
+
+def _residuals_before(completion, space: ColumnSpace | None, typical: float) -> np.ndarray:
+    """Residuals beside this space, shape (n,); NaN if there is none."""
+    if space is None:
+        return np.full(completion.shape[1], np.nan)
+    first = replace(completion, space=space, moved_rows=False)
+    coefficients, status = solve_columns(space, completion.used, penalty=first.penalty, typical=typical)
+    found, *_ = _measured(replace(first, coefficients=coefficients, status=status))
+    return found.residual
+
+
+def _measure(completion, columns, s, table, sizes, spreads) -> None:
+    """The numbers of columns that all have s observed rows."""
+    o, m, r = completion.observations, completion.shape[0], completion.rank
+    if s == 0:
+        return
+    at = o.indptr[columns][:, None] + np.arange(s)
+    rows, x = o.rows[at], o.values[at].astype(np.float64)
+    weights = np.ones(at.shape) if o.weights is None else o.weights[at].astype(np.float64)
+    weights[np.isin(columns, o.full_columns)] = 1.0
+    share = weights / weights.max(axis=1, keepdims=True)  # first by the largest: the sum may overflow
+    share /= share.sum(axis=1, keepdims=True)
+    if completion.center is not None:
+        x = x - completion.center[rows]
+    U = completion.basis[rows].astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        residual = x - np.einsum("ksr,kr->ks", U, completion.coefficients.T[columns].astype(np.float64))
+        unit = np.abs(x).max(axis=1, initial=0)
+        unit[unit == 0] = 1.0
+        relative = x / unit[:, None]
+        sizes[columns] = unit * np.sqrt((share * relative**2).sum(axis=1))
+        about = 0.0 if completion.center is not None else (share * relative).sum(axis=1, keepdims=True)
+        spreads[columns] = unit * np.sqrt((share * (relative - about) ** 2).sum(axis=1))
+        U, weights, share = (y[:1] if s == m else y for y in (U, weights, share))  # full columns are alike from here on
+        freedom = np.broadcast_to(s - _spent(U, weights, completion.penalty), columns.shape)
+        free = freedom > (0.01 if completion.noise_variance else 0)
+        relative = (share * (residual / unit[:, None]) ** 2).sum(axis=1)
+        table.residual[columns[free]] = unit[free] * np.sqrt(relative[free] * s / freedom[free])
+    if 0 < r <= s:
+        table.smallest_eigenvalue[columns], table.condition[columns] = _spectrum(U, share, m)
+    table.uncertainty[columns] = _uncertainty(completion, U, weights, table.smallest_eigenvalue[columns[: len(U)]])
+
+
+def _spent(U, weights, penalty) -> np.ndarray:
+    """Degrees of freedom that the coefficients take: tr(G (G + Lambda)^-1) with G = U_O' W U_O; r without a penalty."""
+    k, s, r = U.shape
+    if not penalty.any():
+        return np.full(k, r)
+    B = np.sqrt(weights)[:, :, None] * U / np.sqrt(np.maximum(penalty, 1e-300))
+    small = np.matmul(B, B.transpose(0, 2, 1)) if s < r else np.matmul(B.transpose(0, 2, 1), B)
+    values = np.maximum(np.linalg.eigvalsh(small), 0)
+    return (values / (1 + values)).sum(axis=1)
+
+
+def _uncertainty(completion, U, weights, smallest) -> np.ndarray:
+    """Root of tr(t (U_O' W U_O + Lambda)^-1) / m, what the entries leave open of a column's part in the space."""
+    (k, _, r), m, t = U.shape, completion.shape[0], completion.noise_variance
+    if r == 0:
+        return np.full(k, 0.0)
+    if t:
+        root = np.sqrt(completion.space.variances)
+        B = np.sqrt(weights)[:, :, None] * U * root
+        return np.sqrt(fitted_variances(B, np.diag(root)[None], t, True).sum(axis=1) / m)
+    result, able = np.full(k, np.nan), smallest > 1e-12
+    if able.any() and np.isfinite(completion.noise_std):
+        B = np.sqrt(weights[able])[:, :, None] * U[able]
+        spread = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B))
+        result[able] = completion.noise_std * np.sqrt(np.maximum(np.einsum("kqq->k", spread), 0) / m)
+    return result
+
+
+def _spectrum(U, share, m):
+    """Smallest eigenvalue of U_O' W U_O m / sum(W), and the condition of sqrt(W) U_O."""
+    scaled = np.sqrt(share * m)[:, :, None] * U
+    values = np.linalg.eigvalsh(np.matmul(scaled.transpose(0, 2, 1), scaled))
+    low, high = values[:, 0].copy(), values[:, -1].copy()
+    for k in np.flatnonzero(
+        ~(low > 1e-8 * high)
+    ):  # squaring has cost the digits: singular values of the rows themselves
+        singular = np.linalg.svd(scaled[k], compute_uv=False)
+        low[k], high[k] = singular[-1] ** 2, singular[0] ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return low, np.sqrt(high / low)
+
+
+def _verdicts(completion, table, figures: _Figures, noise: float) -> np.ndarray:
+    """Residuals beside the full columns alone count where these leave much of a column."""
+    before, sizes, spreads, rounding = figures
+    words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
+    verdict = words[completion.status]
+    solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
+    residual = table.residual
+    with np.errstate(invalid="ignore"):
+        unlike = (before > _UNLIKE * sizes) | _are_unusual(before, sizes, solved & (before > rounding), OFF)
+        residual = np.where(unlike & (before > residual), before, residual)
+        unusual = partial(_are_unusual, residual, sizes, solved & (residual > rounding))
+        if np.isfinite(noise):
+            unexplained = solved & ((residual > OFF * noise + rounding) | unusual(OFF))
+        else:
+            unexplained = np.zeros(solved.size, bool)
+            verdict[solved & (residual > rounding)] = "approximate"
+        poor = solved & (residual > POOR * sizes + rounding)
+        if completion.noise_variance:
+            spread = np.sqrt(completion.space.entry_variance)
+            settled = table.uncertainty <= max(noise, SETTLED * spread)
+            verdict[solved] = np.where(settled, "recovered", "approximate")[solved]
+            verdict[solved & (table.uncertainty > DOMINATED * spread)] = "weakly determined"
+        else:
+            verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
+    verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
+    poor |= (verdict == "recovered") & unusual(DOUBTFUL)
+    doubted = (verdict == "recovered") & (residual > rounding)
+    poor |= doubted & (_left_out(completion, doubted) > POOR * np.maximum(spreads, _LITTLE * sizes))
+    verdict[poor] = "poor fit"
+    verdict[unexplained] = "off the column space"
+    return verdict
+
+
+def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
+    """Of columns with more than rounding left, those with far more than is usual, also beside their size.
+
+    They may have raised the noise.
+    """
+    usual = uneven & (sizes > 0)
+    if usual.sum() < _MANY:
+        return np.zeros(residual.size, bool)
+    share = np.divide(residual, sizes, out=np.zeros(residual.size), where=usual)
+    return usual & (residual > times * np.median(residual[usual])) & (share > _LARGER_SHARE * np.median(share[usual]))
+
+
+def _left_out(completion, asked) -> np.ndarray:
+    """Root mean square of the errors of entries of each column asked that are left out in turn, shape (n,); else 0."""
+    parts, start = [np.zeros(0)], 0
+    for part in completion._parts() if asked.any() and completion.by_columns else ():
+        here = asked[start : start + part.shape[1]]
+        parts.append(_left_out_here(part, here))
+        start += here.size
+    return np.concatenate(parts) if start else np.zeros(asked.size)
+
+
+def _left_out_here(completion, asked) -> np.ndarray:
+    result, columns = np.zeros(asked.size), np.flatnonzero(asked)
+    if columns.size == 0:
+        return result
+    o = completion.used.take(columns)
+    errors = leave_one_out(completion.space, o, [completion.noise_variance])[0][:, 0]
+    column, known = o.entry_columns, np.isfinite(errors)
+    unit = float(np.abs(errors[known]).max(initial=0)) or 1.0
+    counts = np.bincount(column[known], minlength=columns.size)
+    squares = np.bincount(column[known], (errors[known] / unit) ** 2, columns.size)
+    result[columns] = completion.optimism * unit * np.sqrt(squares / np.maximum(counts, 1))
+    return result
+
+
+def _more_entries(completion, table, noise: float) -> np.ndarray:
+    """The uncertainty falls as one over the root of the number of entries; a fit needs one more than the rank."""
+    m, r, s, verdict = completion.shape[0], completion.rank, table.n_observed, table.verdict
+    more = np.zeros(s.size, np.int64)
+    more[np.isin(verdict, ("no observation", "too few entries", "prior alone"))] = r + 1
+    more = np.maximum(more - np.where(more > 0, s, 0), 0)
+    more[verdict == "unchecked"] = 1
+    more[verdict == "not determined"] = max(1, r)
+    open_ones = np.isin(verdict, ("weakly determined", "approximate"))
+    if completion.noise_variance:
+        spread = np.sqrt(completion.space.entry_variance)
+        goal = min(max(noise, SETTLED * spread), DOMINATED * spread)
+        growth = np.minimum((table.uncertainty[open_ones] / goal) ** 2, m) if goal else m
+        more[open_ones] = np.ceil(np.maximum(s[open_ones] * (growth - 1), 1)).astype(np.int64)
+    else:
+        more[open_ones & (verdict == "weakly determined")] = np.maximum(s, r)[
+            open_ones & (verdict == "weakly determined")
+        ]
+    more[np.isin(verdict, ("off the column space", "poor fit"))] = m
+    return np.minimum(more, m - s)
+
+
+_REMEDIES = {
+    "approximate": "measure about {more:,} more {entries}{each} to settle {them}",
+    "weakly determined": "measure about {more:,} more {entries}{each}, for the prior or the noise decides now",
+    "unchecked": "measure one more entry{each}, so that the fit can be tested",
+    "poor fit": "measure {them} in full if entries matter, because half of {them} is noise or unlike the columns"
+    " learned from",
+    "off the column space": "measure {them} in full, because the columns learned from do not explain {them}",
+    "no observation": "measure at least {more:,} {entries}{each}",
+    "prior alone": "measure entries{each}; about {more:,} would determine {them}",
+    "prior decides": "measure more entries{each}",
+    "too few entries": "measure at least {more:,} more {entries}{each}, or lower the rank",
+    "not determined": "measure about {more:,} other {entries}{each}, or lower the rank",
+    "overflow": "rescale the data",
+}
+
+
+_NOISE_UNKNOWN = "measure more columns in full, because those there are cannot tell the noise"
+
+
+def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | None:
+    """What would help a column with this verdict, or each of several; None if it needs no help."""
+    words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
+    words["entries"] = "entry" if more_entries == 1 else "entries"
+    if verdict == "approximate" and more_entries == 0:
+        return _NOISE_UNKNOWN
+    return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
+
+
+def verdicts_in_words(completion, table) -> list[str]:
+    """The verdicts of `certify` with how many columns have each, which ones, and what would help: a line each."""
+    names = completion.column_names
+    lines = []
+    for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
+        here = table[table.verdict == verdict]
+        line = f"{count:,} {'column' if count == 1 else 'columns'} {verdict}"
+        cure = remedy(str(verdict), int(np.median(here.more_entries)), of_each=bool(count > 1))
+        if cure is not None:
+            which = ", ".join(str(named(names, j)) for j in here.column[:3])
+            more = ", ..." if count > 3 else ""
+            line += f" ({which}{more}): {cure}"
+        lines.append((-count, line))
+    return [line for _, line in sorted(lines)]
+
+
+def _rounding(completion, sizes) -> np.ndarray:
+    """Residuals up to here may be rounding: of the entries, and of the basis, whose error meets the coefficients."""
+    eps = float(np.finfo(completion.basis.dtype).eps)
+    values = completion.space.singular_values
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
+        Z = completion.coefficients.astype(np.float64)
+        unit = np.maximum(np.abs(Z).max(axis=0, initial=0), np.finfo(np.float64).tiny)  # so that no square overflows
+        lengths = (100 * eps * unit) * np.sqrt(((Z / unit) ** 2).sum(axis=0))
+        return 100 * eps * sizes + blur * lengths

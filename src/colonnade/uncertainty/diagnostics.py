@@ -1,0 +1,173 @@
+"""What a finished completion shows for itself: how well it predicts entries left out, and what it was learned from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model.column_space import fit_column_space
+from ..model.full_columns.trials import able_columns, left_out, trials, unseen_shares
+from .calibration import Calibration, Scores, calibrate
+from .held_out import scores_of_held_out, scores_of_trials
+from .verdict import EXACT, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
+
+LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+_FEW = 30  # entries left out that tell nothing
+_MOST_WORK = 2e9  # multiplications for singular values that the completion does not have itself
+_STORED_COLUMNS = 2_000  # that are read of a completion on the disk
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Observed entries, predicted without them: from the rest of their column, or of the table by the factor model.
+
+    Attributes
+    ----------
+    truth, predicted : float64 arrays of shape (k,)
+    error : float
+        Root mean square of their difference, times the optimism of the completion.
+    spread : float
+        Root mean square of the truth about the center, which is the error of predicting no more than that. For the
+        factor model, the error over its relative error: that is the mean over rows (or columns) in their own units.
+    levels, coverage : arrays of shape (l,)
+        The share of the entries within their intervals of each level. The intervals of one half (of the columns, or of
+        the entries) were calibrated on the other half, so that no entry counts for its own interval.
+    """
+
+    truth: np.ndarray
+    predicted: np.ndarray
+    error: float
+    spread: float
+    levels: np.ndarray
+    coverage: np.ndarray
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """How much the columns vary in each direction.
+
+    Attributes
+    ----------
+    deviations : array of shape (r,)
+        Standard deviation of a column's coefficient along each direction in use.
+    of_full_columns : array of shape (k,) or None
+        The same for all directions of the full columns, about the same center; None where that is a long computation,
+        or where all columns were learned from.
+    noise_std : float
+        Of an entry, which is also that of a coefficient of a column seen in full.
+    blurred : float
+        That of a coefficient of a column with the median number of entries: directions below are decided by the prior.
+    """
+
+    deviations: np.ndarray
+    of_full_columns: np.ndarray | None
+    noise_std: float
+    blurred: float
+
+    @property
+    def n_above_noise(self) -> int:
+        """Number of directions that a column with the median number of entries tells by itself."""
+        return int((self.deviations > self.blurred).sum())
+
+
+def hold_out(completion) -> HeldOut | None:
+    """The entries left out; None where leaving out has no closed form or no variances, or too few can be."""
+    if completion.learned is not None:
+        return _of_factor_model(completion)
+    if not (completion.by_columns and completion.has_variances):
+        return None
+    some = completion.some_columns(_STORED_COLUMNS) if hasattr(completion, "some_columns") else completion
+    columns = able_columns(some)
+    halves = columns[::2], columns[1::2]
+    parts = [_tested(some, *pair) for pair in (halves, halves[::-1]) if min(map(len, pair))]
+    if sum(truth.size for truth, *_ in parts) < _FEW:
+        return None
+    truth, errors, within, weights = (np.concatenate(found) for found in zip(*parts))
+    unit = float(np.abs(errors).max()) or 1.0
+    predicted = truth - errors
+    completion._keep_in_bounds(predicted)
+    error = unit * float(np.sqrt(np.mean((errors / unit) ** 2))) * completion.optimism
+    return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, np.average(within, axis=0, weights=weights))
+
+
+def _of_factor_model(completion) -> HeldOut | None:
+    """The entries that were hidden while the settings were chosen; each half is judged by the scores of the other."""
+    found = completion.learned.held_out
+    if found is None or found.truth.size < _FEW:
+        return None
+    predicted = found.predicted.copy()
+    completion._keep_in_bounds(predicted)
+    errors = np.abs(found.truth - predicted)
+    scores = scores_of_held_out(completion.learned, completion.observations)
+    halves = [Scores(*(figures[k::2] for figures in scores)) for k in (0, 1)]
+    pairs = zip(halves, halves[::-1])
+    within = [_within(calibrate(other, completion.shape[0]), part).mean(axis=0) for part, other in pairs]
+    unit = float(errors.max()) or 1.0
+    error = unit * float(np.sqrt(np.mean((errors / unit) ** 2)))
+    relative = found.by_column if completion.learned.is_turned else found.by_row
+    spread = error / relative if relative > 0 else 0.0
+    return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0))
+
+
+def verdict_on(completion) -> Verdict:
+    """Whether to use a completion, judged by its held-out entries."""
+    learned = completion.learned
+    if (completion.n_observed == completion.shape[0]).all():
+        return NOTHING_TO_FILL
+    if learned is None and not completion.by_columns:
+        return not_judged_by(completion.choices.get("method", "This method"))
+    if learned is not None and learned.is_exact:
+        return EXACT
+    found = hold_out(completion)
+    if found is None:
+        return NOT_JUDGED
+    if learned is not None:  # In units of each row or column, as in `choices["fit"]`: one number for the fit.
+        error = learned.held_out.by_column if learned.is_turned else learned.held_out.by_row
+    else:
+        error = found.error / found.spread if found.spread > 0 else np.inf if found.error > 0 else 0.0
+    return judge(error, float(found.coverage[np.argmin(np.abs(LEVELS - LEVEL))]))
+
+
+def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
+    """Truth and errors of the entries of some columns, and whether they lie in the intervals that others teach.
+
+    And for how many unseen entries each stands.
+    """
+    asked = completion.used.take(tested)
+    errors, deviations = left_out(completion, asked)
+    known = np.isfinite(errors) & (deviations > 0)
+    errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
+    calibration = calibrate(scores_of_trials(trials(completion._only(learned))), completion.shape[0])
+    columns, ones = asked.entry_columns[known], np.ones(errors.size)
+    within = _within(calibration, Scores(rows, columns, errors * completion.optimism, deviations[known], ones))
+    return truth, errors, within, unseen_shares(asked, asked.shape[0])[known]
+
+
+def _within(calibration: Calibration, scores: Scores) -> np.ndarray:
+    """Whether each score lies within its interval at each of `LEVELS`, shape (k, l)."""
+    x = calibration.standardised(scores)
+    ends = np.array([calibration.ends(level) for level in LEVELS])
+    return (ends[:, 0] <= x[:, None]) & (x[:, None] <= ends[:, 1])
+
+
+def _spread(completion, columns) -> float:
+    o = completion.used.take(columns)
+    x = o.values.astype(np.float64) - (0 if completion.center is None else completion.center[o.rows])
+    unit = float(np.abs(x).max(initial=0)) or 1.0
+    return unit * float(np.sqrt(np.mean((x / unit) ** 2)))
+
+
+def spectrum(completion) -> Spectrum:
+    """The directions in use, beside all that the full columns have."""
+    space, seen, m = completion.space, completion.n_observed, completion.shape[0]
+    d, partial = int((seen == m).sum()), seen[(seen > 0) & (seen < m)]
+    everything = None
+    from_full = not hasattr(completion, "block") and completion.learned is None
+    if from_full and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
+        with np.errstate(over="ignore"):
+            fitted = fit_column_space(completion.taught, center=space.center is not None)
+            everything = np.sqrt(fitted.variances)
+    usual = float(np.median(partial)) if partial.size else float(m)
+    noise = completion.noise_std
+    return Spectrum(np.sqrt(space.variances), everything, noise, noise * np.sqrt(m / usual))

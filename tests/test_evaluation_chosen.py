@@ -1,0 +1,74 @@
+"""Questions chosen for models like the known ones: the design "chosen" and its estimate."""
+
+import numpy as np
+import pytest
+from made_answers import answers, with_gaps
+
+import colonnade as co
+from colonnade import leaderboard
+from colonnade.measuring.evaluation import chosen
+
+
+def test_rows_for_the_sum_are_greedily_best(rng):
+    """Each step against the variance of the sum computed from the whole covariance matrix."""
+    M = answers(rng, 30, 25)
+    rows_found = leaderboard.select_questions(M, 4, design="chosen")
+    prior = chosen._prior(co.Observations.from_dense(M))
+    F = prior.basis * np.sqrt(prior.variances)
+    C = F @ F.T + prior.noise_std**2 * np.eye(30)
+
+    def variance(rows):
+        left = C - C[:, rows] @ np.linalg.solve(C[np.ix_(rows, rows)], C[rows])
+        return left.sum()
+
+    rows = []
+    for _ in range(4):
+        rows.append(min(set(range(30)) - set(rows), key=lambda i: variance([*rows, i])))
+    assert variance(rows_found) == pytest.approx(variance(rows), rel=1e-9)
+
+
+def test_the_prior_finds_signal_beneath_noise(rng):
+    m, d, t, v = 300, 60, 0.5, 200.0  # Noise alone crosses the edge now and then, by a little.
+    u = np.linalg.qr(rng.standard_normal((m, 1)))[0]
+    A = u @ (np.sqrt(v) * rng.standard_normal((1, d))) + np.sqrt(t) * rng.standard_normal((m, d)) + 3.0
+    prior = chosen._prior(co.Observations.from_dense(A))
+    assert prior.rank <= 2 and prior.noise_std**2 == pytest.approx(t, rel=0.05)
+    assert prior.variances[1:].sum() < 0.05 * prior.variances[0]
+    seen = A - A.mean(axis=1, keepdims=True)
+    assert prior.variances[0] == pytest.approx((u.T @ seen).var(), rel=0.1)  # Not the larger one along the basis.
+    noise = chosen._prior(co.Observations.from_dense(rng.standard_normal((m, d))))
+    assert noise.rank <= 2
+
+
+@pytest.mark.parametrize("m", [120, 600])
+def test_chosen_rows_are_recognised_and_drawn_ones_are_not(rng, m):
+    M = answers(rng, m)
+    for design, expected in (("chosen", True), ("balanced", False), ("random", False)):
+        rows = leaderboard.select_questions(M[:, 5:], 40, design=design)
+        found = chosen.recognised(co.Observations.from_dense(with_gaps(M, [0, 4], rows)[:, [0, *range(5, 40)]]))
+        assert found[0] == expected and not found[1:].any()
+
+
+@pytest.mark.parametrize("told", ["auto", True])
+def test_chosen_questions_have_an_estimate_of_their_own(told):
+    M = answers(np.random.default_rng(1))
+    K = with_gaps(M, [0], leaderboard.select_questions(M[:, 1:], 30, design="chosen"))
+    found, expected = leaderboard.scores(K, chosen=told), leaderboard.scores(K, design="chosen")
+    assert found.tolist() == expected.tolist() != leaderboard.scores(K, chosen=False).tolist()
+    assert "were chosen, not drawn" in dict(co.evaluation.score(K).remarks)[0]
+
+
+def test_drawn_questions_have_the_same_estimate_whatever_is_said():
+    M = answers(np.random.default_rng(1))
+    K = with_gaps(M, [0], leaderboard.select_questions(M[:, 1:], 30))
+    expected = leaderboard.scores(K).tolist()
+    for how in ({"chosen": True}, {"chosen": False}, {"design": "balanced"}, {"design": "random"}):
+        assert leaderboard.scores(K, **how).tolist() == expected
+
+
+def test_chosen_models_of_few_known_ones(rng):
+    M = with_gaps(answers(rng, 30, 8), [3], [1, 4, 9])
+    row = leaderboard.scores(M, design="chosen")[3]
+    assert row.low <= row.score <= row.high
+    with pytest.raises(ValueError, match="three are the fewest"):
+        leaderboard.select_questions(M[:, 2:5], 2, design="chosen")

@@ -1,0 +1,88 @@
+"""The draw of questions: known probabilities, spread over the questions, fair to every task."""
+
+import numpy as np
+import pytest
+from made_answers import answers
+
+import colonnade as co
+from colonnade.measuring.evaluation.design import inclusion_probabilities, pivotal_sample
+
+
+def test_every_unit_is_drawn_as_often_as_its_probability_says(rng):
+    m, draws = 24, 4000
+    points, p = rng.standard_normal((m, 2)), rng.uniform(0.05, 0.95, 24)
+    p *= 8 / p.sum()
+    p = np.minimum(p, 1.0)
+    count = np.zeros(m)
+    for _ in range(draws):
+        rows = pivotal_sample(points, p, rng.random(2 * m + 1))
+        assert abs(rows.size - p.sum()) < 1
+        count[rows] += 1
+    z = (count / draws - p) / np.sqrt(np.maximum(p * (1 - p), 1e-9) / draws)
+    assert np.abs(z).max() < 4.5
+
+
+def test_certain_units_are_always_drawn_and_impossible_ones_never(rng):
+    p = np.array([1.0, 0.0, 0.5, 0.5, 1.0])
+    for _ in range(20):
+        rows = pivotal_sample(rng.standard_normal((5, 1)), p, rng.random(11))
+        assert {0, 4} <= set(rows) and 1 not in rows and rows.size == 3
+
+
+def test_neighbours_are_rarely_drawn_together(rng):
+    """20 pairs of twins, half of the units: one of each pair, always."""
+    points = np.repeat(rng.standard_normal((20, 2)) * 100, 2, axis=0)
+    points[1::2] += 1e-3
+    rows = pivotal_sample(points, np.full(40, 0.5), rng.random(81))
+    assert sorted(rows // 2) == list(range(20))
+
+
+def test_a_balanced_sample_is_as_hard_as_the_whole(rng):
+    """The mean difficulty of samples varies less than half as much as that of plain random ones."""
+    M = answers(rng, 300, 60)
+    difficulty = M.mean(axis=1)
+    spread = {
+        design: np.std(
+            [difficulty[co.evaluation.select(M, 30, design=design, random_state=s)].mean() for s in range(40)]
+        )
+        for design in ("balanced", "random")
+    }
+    assert spread["balanced"] < 0.5 * spread["random"]
+
+
+def test_every_task_gets_its_share(rng):
+    M = answers(rng, 120, 20)
+    groups = np.repeat(["a", "b", "c"], [80, 30, 10])
+    for weights, expected in (
+        ("micro", [20, 7.5, 2.5]),
+        ("macro", [10, 10, 10]),
+        ({"a": 0, "b": 1, "c": 1}, [0, 20, 10]),
+    ):
+        for design in ("balanced", "random"):
+            rows = co.evaluation.select(M, 30, groups=groups, task_weights=weights, design=design, random_state=3)
+            counts = [(groups[rows] == g).sum() for g in "abc"]
+            assert rows.size == 30 and np.abs(np.array(counts) - expected).max() <= 1
+
+
+def test_probabilities_fill_small_tasks_first():
+    strata = np.repeat([0, 1, 2], [4, 10, 100])
+    p = inclusion_probabilities([1 / 3, 1 / 3, 1 / 3], strata, 30)
+    np.testing.assert_allclose(p, np.repeat([1, 1, 0.16], [4, 10, 100]))
+    assert p.sum() == pytest.approx(30)
+
+
+def test_gaps_in_known_models_are_no_obstacle(rng):
+    M = answers(rng, 100, 30)
+    M[rng.random(M.shape) < 0.3] = np.nan
+    assert np.unique(co.evaluation.select(M, 20)).size == 20
+
+
+@pytest.mark.slow
+def test_questions_of_a_large_benchmark_are_drawn_in_seconds(rng):
+    import time
+
+    M = answers(rng, 15000, 100)
+    co.evaluation.select(M[:100], 10)
+    start = time.perf_counter()
+    assert co.evaluation.select(M, 100).size == 100
+    assert time.perf_counter() - start < 10
