@@ -30,16 +30,16 @@ from .data.sources import as_source
 from .model.column_space import ColumnSpace, fit_column_space, no_variances
 from .model.extension import extend_completion
 from .model.factors import thin_factors
-from .model.full_columns.learn import Lesson, learn, penalty_of
+from .model.full_columns.learn import Lesson, penalty_of
 from .model.full_columns.nothing_full import IN_MEMORY, leave_out, nothing_known, refuse_nothing_full
 from .model.full_columns.out_of_line import moved_places, typical_entries_of, unused_entries
 from .model.full_columns.refine import learn_and_refine
 from .model.full_columns.trials import ErrorScales, Trials, error_scales, noise_of, trials
 from .model.full_columns.wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
+from .model.learner_choice import better_factor_model
 from .model.posterior import deviations, plain_noise
 from .model.selection import Learned, learn_table, outliers
 from .model.solve import Status, name_overflows, solve_columns
-from .model.table import spreads_of_rows
 from .uncertainty.calibration import Calibration, calibrate
 from .uncertainty.diagnostics import verdict_on
 from .uncertainty.draws import (
@@ -62,11 +62,6 @@ METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "
 _BLOCK_CELLS = 4_000_000
 _PIECE_CELLS = 1_000_000  # that a thread predicts at a time
 _PRODUCT_COLUMNS = 64  # Of every matrix product: with as many in each, further columns change no byte of the others.
-_WELL_SEEN = 1 / 3  # Share of the rows that partial columns show: then they teach as well as full ones,
-_MOST_IN_FULL = 0.5  # unless full columns hold this share of the entries,
-_MOST_ENTRIES = 300_000  # or the table is so large that learning from all entries takes minutes.
-_FEW_FULL = 0.1  # Share of the entries in full columns below which all columns teach more than the full ones do.
-_MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -654,12 +649,18 @@ def complete(
     observations = as_observations(data, ignore=ignore, only=only)
     if method not in ("auto", "factor model", "full columns"):
         return _by_method(method, observations, rank, random_state, progress)
-    if wants_factor_model(observations, method, orientation, settings):
-        completion = _by_factor_model(observations, rank, orientation, bounds, random_state, progress)
-        if method == "factor model":
-            completion.choices["method"] = "factor model learned from all columns, as asked"
-        return completion
-    return completed_by(None, observations, bounds, random_state, progress, **settings)
+    if not _wants_factor_model(observations, method, orientation, settings):
+        learned = None
+        if method == "auto" and observations.full_columns.size and all(map(is_auto, settings.values())):
+            learned = _better_factor_model(observations, orientation, random_state, progress)
+        if learned is None:
+            return completed_by(None, observations, bounds, random_state, progress, **settings)
+    else:
+        learned = None
+    completion = _by_factor_model(observations, rank, orientation, bounds, random_state, progress, learned)
+    if method == "factor model":
+        completion.choices["method"] = "factor model learned from all columns, as asked"
+    return completion
 
 
 def _given(settings: dict) -> list[str]:
@@ -686,39 +687,43 @@ def _spelled(method):
     return plain.get(method.replace("-", " ").replace("_", " "), method) if isinstance(method, str) else method
 
 
-def wants_factor_model(o: Observations, method: str, orientation: str, settings: dict) -> bool:
-    """Whether the model of all entries fills the table: asked for, or few columns are full, or units differ."""
+def _wants_factor_model(o: Observations, method: str, orientation: str, settings: dict) -> bool:
+    """Whether only the model of all entries can do what was asked for."""
     if method != "auto":
         return method == "factor model"
-    if _given(settings):
-        return False  # Settings of the other method.
-    if orientation == "rows" or o.full_columns.size == 0:
-        return o.values.size > 0
-    if o.partial_columns.size == 0 or not is_auto(settings["rank"]):
-        return False
-    in_full = o.full_columns.size * o.shape[0] / o.values.size
-    seen = float(np.median(o.n_observed[o.partial_columns])) / o.shape[0]
-    few = in_full < _FEW_FULL
-    few |= in_full < _MOST_IN_FULL and seen > _WELL_SEEN and o.values.size <= _MOST_ENTRIES
-    if not few:
-        spreads = spreads_of_rows(o)
-        few = spreads.size > 0 and spreads.max() / _MIXED_UNITS > spreads.min()
-    return bool(few) and not learn(o.with_relative_weights()).is_exact
+    return not _given(settings) and o.values.size > 0 and (orientation == "rows" or o.full_columns.size == 0)
 
 
 @one_blas_thread()
-def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, progress) -> Completion:
-    """Learn from all entries; see `model.selection`."""
+def _better_factor_model(o: Observations, orientation, random_state, progress) -> Learned | None:
+    """The factor model, if it predicts hidden entries better than the full columns do."""
+    return better_factor_model(o.with_relative_weights(), orientation, _seed(random_state), as_progress(progress))
+
+
+def chosen_method(o: Observations) -> str:
+    """The method with which `complete` fills a table without settings."""
+    if o.full_columns.size == 0 and o.values.size:
+        return "factor model"
+    learned = better_factor_model(o.with_relative_weights()) if o.full_columns.size else None
+    return "full columns" if learned is None else "factor model"
+
+
+def _seed(random_state) -> int:
+    return 0 if random_state is None else int(as_generator(random_state).integers(2**31))
+
+
+@one_blas_thread()
+def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, progress, learned=None) -> Completion:
+    """Learn from all entries, unless that has been done; see `model.selection`."""
     asked = {"rank": rank, "orientation": orientation, "method": "factor model"}
     m, n = o.shape
     rank = rank if is_auto(rank) else as_count("rank", rank, 1, min(m, n), OR_AUTO)
     bounds = checked_bounds(bounds)
-    seed = 0 if random_state is None else int(as_generator(random_state).integers(2**31))
     if o.values.size == 0:
         raise ValueError(nothing_known(o.shape))
-    learned = learn_table(
-        o.with_relative_weights(), rank=rank, orientation=orientation, seed=seed, progress=as_progress(progress)
-    )
+    if learned is None:
+        given = {"rank": rank, "orientation": orientation, "seed": _seed(random_state)}
+        learned = learn_table(o.with_relative_weights(), **given, progress=as_progress(progress))
     space, coefficients, status = thin_factors(learned, o)
     name_overflows(space.basis, None if space.center is None else np.nan_to_num(space.center), coefficients.T, status)
     choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, learned.is_turned)

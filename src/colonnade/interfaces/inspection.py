@@ -8,7 +8,7 @@ import numpy as np
 
 from .._support.arguments import named
 from .._support.threads import one_blas_thread
-from ..completion import wants_factor_model
+from ..completion import chosen_method
 from ..data.observations import Observations, as_observations
 from ..model.column_space import fit_column_space
 from ..model.full_columns.learn import learn
@@ -104,8 +104,7 @@ def _method(o: Observations, columns: dict) -> str | None:
     """What `complete` would use without settings; None if nothing is to be filled."""
     if not (columns["partial"] or columns["empty"]):
         return None
-    settings = dict.fromkeys(("rank", "center", "shrinkage", "refine"), "auto")
-    return "factor model" if wants_factor_model(o, "auto", "auto", settings) else "full columns"
+    return chosen_method(o)
 
 
 def _verdict(method: str | None, columns: dict) -> str:

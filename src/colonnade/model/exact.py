@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .factor_model import FactorModel, _moments, _update_columns, truncated, update_rows
+from .factor_model import FactorModel, _moments, _update_columns, diagonal, truncated, update_rows
 from .table import ScaledTable
 
 _DROP = 100.0  # Times by which the spectrum of the fitted table falls behind its last true direction.
@@ -20,7 +20,8 @@ _MOST_SWEEPS = 500
 _HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.
 _NOISE = 1e-12  # Variance for columns solved later: the prior still counts where their entries leave something open.
 _WEIGHT = 1e16  # Weight of the entries at which the prior has no part.
-_SOME_WEIGHT = 1e8  # Weight at which the prior still decides what a row's few entries leave open.
+_SOME_WEIGHT = 1e8  # Weight at which the prior still decides what the entries of a row or column leave open.
+_OPEN = 1e-3  # Share of the prior's variance: a direction that keeps more is not determined by the entries.
 
 
 def exact_fit(table: ScaledTable, model: FactorModel, dtype) -> FactorModel | None:
@@ -73,17 +74,32 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
             break
     else:
         return None
-    few_rows, few = table.by_row.counts <= r, e.counts < r  # Their entries do not determine them.
-    U, Z = _standardised(U, Z, e.counts > r)
-    again, covariance = _solved_rows(table, Z, U, _SOME_WEIGHT)
-    U[few_rows], covariance[~few_rows] = again[few_rows], 0.0
+    few = e.counts < r
+    open_columns = few | _are_open(_column_posterior(table, U, np.zeros((U.shape[0], 0)))[1], r)
+    U, Z = _standardised(U, Z, ~open_columns & (e.counts > r))
     sure = np.zeros((table.shape[1], r * (r + 1) // 2))
+    Z[open_columns] = _column_posterior(given, U, np.zeros((U.shape[0], 0)))[0][open_columns]
+    again, covariance = _solved_rows(given, Z, U, _SOME_WEIGHT)
+    open_rows = _are_open(covariance, r + 1)
+    U[open_rows], covariance[~open_rows] = again[open_rows], 0.0
+    means, covariances = _column_posterior(given, U, covariance)
+    Z[open_columns], sure[open_columns] = means[open_columns], covariances[open_columns]
     noises = {"noise": np.full(table.shape[0], _NOISE), "own_noise": np.zeros(table.shape[0])}
-    found = replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure, **noises)
-    # The prior decides what the entries of such columns leave open; beside _WEIGHT it is lost in rounding.
-    means, covariances = found.solve(given)
-    found.Z[few], found.column_covariance[few] = means[few], covariances[few]
-    return found
+    return replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure, **noises)
+
+
+def _are_open(covariance, q: int) -> np.ndarray:
+    """Which packed posterior covariances keep a part of the prior's variance in some direction."""
+    return covariance[:, diagonal(q)].max(axis=1) > _OPEN
+
+
+def _column_posterior(table: ScaledTable, U, row_covariance) -> tuple[np.ndarray, np.ndarray]:
+    """Means (z, 1) and packed covariances of the columns: the prior decides what their entries leave open."""
+    n, q = table.shape[1], U.shape[1]
+    Z, covariance = np.zeros((n, q)), np.zeros((n, q * (q - 1) // 2))
+    packed = row_covariance if row_covariance.size else np.zeros((U.shape[0], q * (q + 1) // 2))
+    _update_columns(table, U, _moments(U, packed), np.full(U.shape[0], _SOME_WEIGHT), Z, covariance, np.zeros(n))
+    return Z, covariance
 
 
 def _standardised(U, Z, determined) -> tuple[np.ndarray, np.ndarray]:

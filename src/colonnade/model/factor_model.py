@@ -230,7 +230,7 @@ class Sweeps:
         q = r + 1
         # The start has no posterior yet: a small variance of the loadings keeps the first step from being too sure.
         self.row_covariance = np.zeros((m, q * (q + 1) // 2))
-        self.row_covariance[:, _diagonal(r)] = _FIRST_VARIANCE / r if start is None else 0.0
+        self.row_covariance[:, diagonal(r)] = _FIRST_VARIANCE / r if start is None else 0.0
         if start is not None and start.row_covariance.shape == self.row_covariance.shape:
             self.row_covariance[:] = start.row_covariance
         self.Z, self.column_covariance = Z.copy(), np.zeros((n, r * (r + 1) // 2))
@@ -373,7 +373,7 @@ class Sweeps:
         total, v = float(self.counts.sum()), float(self.noise[0])
         likelihood = -0.5 * total * np.log(v) - 0.5 * float(self.squares.sum()) / v
         zz = float((self.Z[self.seen_columns, :r] ** 2).sum())
-        zz += float(self.column_covariance[self.seen_columns][:, _diagonal(r)].sum())
+        zz += float(self.column_covariance[self.seen_columns][:, diagonal(r)].sum())
         columns = -0.5 * zz - 0.5 * float(self.column_logs[self.seen_columns].sum()) + 0.5 * n * r
         offset = self.U[self.seen_rows] - self.prior_mean
         covariance = unpacked(self.row_covariance[self.seen_rows].sum(axis=0), r + 1)
@@ -408,7 +408,7 @@ def loadings_prior(U, moments, tail: float, even=None) -> tuple[np.ndarray, np.n
     return precision, np.append(mu, 0.0), K
 
 
-def _diagonal(r: int) -> np.ndarray:
+def diagonal(r: int) -> np.ndarray:
     """Where the first r diagonal entries stand in a packed matrix."""
     k = np.arange(r)
     return k * (k + 3) // 2

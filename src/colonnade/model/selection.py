@@ -20,7 +20,7 @@ from .table import ScaledTable, rescaled_table, scaled_table
 _HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
 _FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
-_OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
+OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _BETTER = 0.997  # Of the error so far, which another setting must reach.
 _BETTER_UNITS = 0.99  # Likewise for another side or one unit for all rows: equal tables in other units stay equal.
 _CLEARLY_BETTER = 0.9  # Likewise for Student-t noise, which is for tables with outliers: it costs 2 to 10 % on others.
@@ -104,6 +104,20 @@ class Learned:
         return self.model.deviations(*self.at(rows, columns), with_noise=with_noise)
 
 
+def first_trial(o: Observations, seed: int) -> HeldOutEntries | None:
+    """Hidden entries of columns with gaps as the better of the first two settings predicts them.
+
+    None if these columns have too few entries to hide some.
+    """
+    hidden = hidden_places(o, np.random.default_rng(seed))
+    if hidden.size == 0 or (o.n_observed[o.columns_of(hidden)] == o.shape[0]).any():
+        return None
+    trials = _Trials(o, hidden, False, lambda done, total: None)
+    first = Settings(min(_most_directions(o, "auto"), _FIRST_DIRECTIONS))
+    found = [trials.judge(False, settings) for settings in (first, replace(first, whiten=True))]
+    return min(found, key=lambda c: c.error).held_out
+
+
 def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int = 0, progress=None) -> Learned:
     """Choose the settings by hidden entries, then fit all of them.
 
@@ -123,7 +137,7 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     report = progress or (lambda done, total: None)
     far = _far_places(o)
     # Far entries stay: the settings must be chosen with them in sight.
-    hidden = np.setdiff1d(_hidden_places(o, np.random.default_rng(seed)), far)
+    hidden = np.setdiff1d(hidden_places(o, np.random.default_rng(seed)), far)
     sides = {"columns": (False,), "rows": (True,), "auto": (False, True)}[orientation]
     if hidden.size:
         winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank)
@@ -206,7 +220,7 @@ class _Trials:
         at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
         predicted, deviations = model.predict(*at), model.deviations(*at)
         errors = np.abs(self.values - predicted)
-        sizes = [np.sqrt(np.mean(np.minimum(errors / unit, _OUTLIER) ** 2)) for unit in self.units]
+        sizes = [np.sqrt(np.mean(np.minimum(errors / unit, OUTLIER) ** 2)) for unit in self.units]
         found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
         return _Candidate(is_turned, model.settings, model, found, model)
 
@@ -219,7 +233,7 @@ def _choose(trials: _Trials, sides, rank) -> _Candidate:
     first = Settings(min(most, few) if rank == "auto" else most, degrees=degrees)
     best = trials.judge(sides[0], first)
     trials.report(1, 6)
-    for change in _changes(sides, trials.is_large):
+    for change in _changes(sides, trials.is_large, trials.seen[False].full_columns.size > 0):
         side, settings = change(best)
         # The sweeps of a large table begin where the best ones ended, which saves most of them.
         start = best.model if trials.is_large and side is best.is_turned else None
@@ -232,7 +246,7 @@ def _choose(trials: _Trials, sides, rank) -> _Candidate:
     return best if trials.is_large else trials.finished(best)
 
 
-def _changes(sides, is_large: bool) -> Iterator:
+def _changes(sides, is_large: bool, has_full: bool) -> Iterator:
     """Other sides and settings than those of the best candidate; of a large table only those that matter most."""
     for side in sides[1:]:
         yield lambda c, side=side: (side, c.settings)
@@ -241,6 +255,8 @@ def _changes(sides, is_large: bool) -> Iterator:
         return
     if len(sides) > 1:  # A side that was asked for has units of its own.
         yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
+    if has_full:
+        yield lambda c: (c.is_turned, replace(c.settings, whiten=True))
     yield lambda c: (c.is_turned, replace(c.settings, tail=_SHORT_TAIL))
     yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
     yield lambda c: (c.is_turned, replace(c.settings, degrees=np.inf if np.isfinite(c.settings.degrees) else _DEGREES))
@@ -284,13 +300,21 @@ def _swept(sweeps: Sweeps, most: int, tol: float) -> FactorModel:
     return sweeps.run(max(0, most - _FEWEST_SWEEPS), tol)
 
 
-def _hidden_places(o: Observations, rng) -> np.ndarray:
-    """A tenth of the entries; of every row and column at least two stay."""
+def hidden_places(o: Observations, rng) -> np.ndarray:
+    """A tenth of the entries of columns with gaps; of every row and column at least two stay.
+
+    Full columns stay full, because their entries are easier to predict than those that are wanted. Where the other
+    columns have too few entries to tell, all columns lose some.
+    """
     total = o.values.size
     if total < _FEW:
         return np.zeros(0, np.int64)
-    share = min(_HIDDEN_SHARE, _MOST_HIDDEN / total)
-    drawn = np.flatnonzero(rng.random(total) < share)
+    has_gaps = o.n_observed < o.shape[0]
+    in_gappy = int(o.n_observed[has_gaps].sum())
+    if in_gappy * _HIDDEN_SHARE < _FEW:
+        has_gaps[:], in_gappy = True, total
+    share = min(_HIDDEN_SHARE, _MOST_HIDDEN / in_gappy)
+    drawn = np.flatnonzero((rng.random(total) < share) & np.repeat(has_gaps, o.n_observed))
     drawn = _leaving_two(drawn, o.columns_of(drawn), o.n_observed)
     return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
 

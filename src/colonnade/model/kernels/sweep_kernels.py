@@ -158,7 +158,7 @@ def update_columns(
         _fill_system(A, prior, 1.0, total, h)
         logs[j] = sweep(A, panels)
         _read_inverse(A, covariance[j])
-        _packed_times(covariance[j], h, r, Z[j])
+        Z[j, :r] = A[r, :r]  # Not S h: where noise is tiny, h is large and rounding of S would swamp the answer.
         if count == 0:
             twins[side] = j
 
@@ -272,7 +272,7 @@ def update_rows(
             _fill_system(A, prior, precision[i], total, h)
             logs[i] = sweep(A, panels)
             _read_inverse(A, covariance[i])
-            _packed_times(covariance[i], h, q, U[i])
+            U[i] = A[q, :q]
             if count == 0:
                 twins[side] = i
         error, fitted = _error_and_fit(U[i], Z, columns, values, weights, own, n_own)

@@ -1,0 +1,78 @@
+"""Which learner fills a table that has full columns: the prior of the full columns, or the factor model of all entries.
+
+Both are limits of one model: with many full columns the posteriors of all rows are nearly alike, and the prior of the
+full columns is the faster way. A tenth of the entries of the other columns is hidden once, and both predict them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data.observations import Observations
+from .full_columns.learn import learn
+from .full_columns.out_of_line import solve_in_line
+from .full_columns.refine import learn_and_refine
+from .full_columns.wild_entries import Whole, screened
+from .leaving_out import column_losses, is_no_chance
+from .selection import OUTLIER, HeldOutEntries, Learned, first_trial, learn_table
+from .table import scaled_table, spreads_of_rows
+
+_MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
+_FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
+_MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
+_MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
+_LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
+_SURE = 2.0  # Standard errors by which the learner must predict better that has fewer of the entries.
+
+
+def better_factor_model(o: Observations, orientation="auto", seed: int = 0, progress=None) -> Learned | None:
+    """The factor model if it is to fill a table that has full columns; None if these are to.
+
+    The learner of most entries is taken, unless the other one predicts hidden entries clearly better. Exactly low-rank
+    data need the full columns only. Parameters are those of `learn_table`.
+    """
+    given = {"orientation": orientation, "seed": seed, "progress": progress}
+    if o.partial_columns.size == 0 or learn(o).is_exact:
+        return None
+    spreads = spreads_of_rows(o)
+    if spreads.size and spreads.max() / _MIXED_UNITS > spreads.min():
+        return learn_table(o, **given)
+    in_full = o.full_columns.size * o.shape[0] / o.values.size
+    is_large = o.values.size > _MOST_ENTRIES
+    has_most = in_full >= (_FEW_FULL if is_large else _MOST_FULL)
+    trial = None if is_large else first_trial(o, seed)
+    if trial is None:
+        return None if has_most else learn_table(o, **given)
+    if not _is_in_favour(_gains(o, trial), has_most, _LIKELY):
+        return None
+    learned = learn_table(o, **given)
+    if learned.is_exact or learned.held_out is None or _is_in_favour(_gains(o, learned.held_out), has_most, _SURE):
+        return learned
+    return None
+
+
+def _is_in_favour(gains, must_win: bool, n_standard_errors: float) -> bool:
+    """Whether gains of the factor model are clearly positive, or at least not clearly negative."""
+    return is_no_chance(gains, n_standard_errors) if must_win else not is_no_chance(-gains, _SURE)
+
+
+def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:
+    """By how much squared errors of the full columns' prior exceed those of the factor model, by column."""
+    kept = np.ones(o.values.size, bool)
+    kept[o.locate(found.rows, found.columns)] = False
+    by_full = _predicted_by_full_columns(o.only(kept), found.rows, found.columns)
+    unit = scaled_table(o).unit[found.rows]
+    unit = np.where(unit > 0, unit, np.inf)
+    squares = [np.minimum(np.abs(found.truth - p) / unit, OUTLIER) ** 2 for p in (by_full, found.predicted)]
+    return column_losses(squares[0] - squares[1], found.columns)
+
+
+def _predicted_by_full_columns(seen: Observations, rows, columns) -> np.ndarray:
+    auto = dict.fromkeys(("rank", "center", "shrinkage", "refine"), "auto")
+    screening = screened(Whole(seen))
+    lesson, _ = learn_and_refine(seen, screening, **auto, random_state=None)
+    space = lesson.space
+    coefficients, *_ = solve_in_line(space, seen, penalty=lesson.penalty, code=screening.code)
+    with np.errstate(over="ignore", invalid="ignore"):
+        fitted = np.einsum("kr,kr->k", space.basis[rows], np.nan_to_num(coefficients.T[columns]))
+        return fitted if space.center is None else fitted + space.center[rows]
