@@ -223,3 +223,19 @@ def test_a_frame_is_asked_for_its_types_a_few_times_only(monkeypatch):
     frame = pd.DataFrame(np.arange(150.0).reshape(3, 50))
     np.testing.assert_array_equal(co.Observations.from_dense(frame).to_dense(), frame.to_numpy())
     assert 0 < len(calls) < 10
+
+
+def test_wide_text_is_converted_a_few_times_whatever_its_width(tmp_path, monkeypatch):
+    """Once for each column and some lines is quadratic: the wider the table, the fewer lines are written at a time."""
+    calls, cells = [], text_writing._cells
+    monkeypatch.setattr(text_writing, "_cells", lambda *given: calls.append(1) or cells(*given))
+    monkeypatch.setattr(text_writing, "TEXT_BYTES", 2 * 26 * 401)  # two lines at a time
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((7, 400)), columns=[f"c{j}" for j in range(400)])
+    frame.insert(300, "text", list("abcdefg"))
+    frame["c5"] = np.arange(7) * 10**15  # whole numbers, which 64-bit floats hold
+    frame.iloc[2, 7] = np.nan
+    completion = co.complete(frame, rank=1, center=False, shrinkage=0, refine=0)
+    files.write(completion, tmp_path / "t.csv")
+    assert len(calls) == 4 * len(["c0 to c4", "c5", "c6 to c299", "text", "c300 to c399"])
+    found = pd.read_csv(tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(found, completion.to_frame(), rtol=1e-15)
