@@ -15,7 +15,7 @@ def test_every_unit_is_drawn_as_often_as_its_probability_says(rng):
     p = np.minimum(p, 1.0)
     count = np.zeros(m)
     for _ in range(draws):
-        rows = pivotal_sample(points, p, rng.random(2 * m + 1))
+        rows = pivotal_sample(points, p, np.zeros(m), rng)
         assert abs(rows.size - p.sum()) < 1
         count[rows] += 1
     z = (count / draws - p) / np.sqrt(np.maximum(p * (1 - p), 1e-9) / draws)
@@ -25,15 +25,26 @@ def test_every_unit_is_drawn_as_often_as_its_probability_says(rng):
 def test_certain_units_are_always_drawn_and_impossible_ones_never(rng):
     p = np.array([1.0, 0.0, 0.5, 0.5, 1.0])
     for _ in range(20):
-        rows = pivotal_sample(rng.standard_normal((5, 1)), p, rng.random(11))
+        rows = pivotal_sample(rng.standard_normal((5, 1)), p, np.zeros(5), rng)
         assert {0, 4} <= set(rows) and 1 not in rows and rows.size == 3
+
+
+def test_the_count_of_every_stratum_is_its_expectation_rounded_up_or_down(rng):
+    """Also where the strata lie among each other, and whichever of them is decided first."""
+    strata = rng.permutation(np.repeat(np.arange(5), [1, 3, 10, 40, 80]))
+    points, chances = rng.standard_normal((strata.size, 2)), rng.random((2, 5))
+    for p in chances[:, strata]:
+        expected = np.bincount(strata, p)
+        draws = [np.bincount(strata[pivotal_sample(points, p, strata, rng)], minlength=5) for _ in range(100)]
+        assert np.abs(np.array(draws) - expected).max() < 1
+        assert np.abs(np.sum(draws, axis=1) - expected.sum()).max() < 1
 
 
 def test_neighbours_are_rarely_drawn_together(rng):
     """20 pairs of twins, half of the units: one of each pair, always."""
     points = np.repeat(rng.standard_normal((20, 2)) * 100, 2, axis=0)
     points[1::2] += 1e-3
-    rows = pivotal_sample(points, np.full(40, 0.5), rng.random(81))
+    rows = pivotal_sample(points, np.full(40, 0.5), np.zeros(40), rng)
     assert sorted(rows // 2) == list(range(20))
 
 
@@ -61,7 +72,7 @@ def test_every_task_gets_its_share(rng):
         for design in ("balanced", "random"):
             rows = co.evaluation.select(M, 30, groups=groups, task_weights=weights, design=design, random_state=3)
             counts = [(groups[rows] == g).sum() for g in "abc"]
-            assert rows.size == 30 and np.abs(np.array(counts) - expected).max() <= 1
+            assert rows.size == 30 and np.abs(np.array(counts) - expected).max() < 1
 
 
 def test_probabilities_fill_small_tasks_first():

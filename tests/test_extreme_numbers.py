@@ -180,3 +180,14 @@ def test_errors_of_far_larger_predictions_are_compared(rng):
     M[rng.random(M.shape) < 0.4 * (np.arange(10) >= 4)] = np.nan
     comparison = co.compare(M, methods={"huge": lambda o: np.full(o.shape, 1e200), "zero": lambda o: np.zeros(o.shape)})
     assert [result.method for result in comparison.results] == ["zero", "huge"] and "huge" in str(comparison)
+
+
+def test_entries_whose_deviations_are_too_small_for_floating_point_are_not_judged():
+    """Noise whose rows are up to 1e580 apart: beside the largest row all others are predicted "to rounding"."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((28, 14)) * 10.0 ** rng.uniform(-290, 290, (28, 1))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    completion = co.complete(X, method="factor model", orientation="rows")
+    assert not completion.learned.held_out.deviations.any()
+    assert str(completion.verdict).startswith("use it with care. Too few entries could be held out")
+    completion.summary()

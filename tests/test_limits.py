@@ -13,7 +13,7 @@ from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
 from colonnade import files
-from colonnade.files.tables import table_writers
+from colonnade.files.tables import text_writing
 from colonnade.scaling import blocks
 
 from problems import hide, low_rank
@@ -188,7 +188,7 @@ def test_row_names_are_written_as_the_type_that_they_were(tmp_path, kind, monkey
     names = pa.array([f"r{k % 5}" for k in range(7)]).cast(kind)
     columns = {f"c{j}": pa.array(known[:, j], from_pandas=True) for j in range(9)}
     pq.write_table(pa.table({"name": names, **columns}), tmp_path / "t.parquet")
-    monkeypatch.setattr(table_writers, "TEXT_BYTES", 5)  # so that a few lines are written at a time
+    monkeypatch.setattr(text_writing, "TEXT_BYTES", 5)  # so that a few lines are written at a time
     completion = co.complete(co.read(tmp_path / "t.parquet"), rank=1, center=False, shrinkage=0, refine=0)
     files.write(completion, tmp_path / "filled.parquet")
     written = pq.read_table(tmp_path / "filled.parquet")
@@ -204,7 +204,7 @@ def test_triples_with_long_names_are_written_some_at_a_time(tmp_path, monkeypatc
     values = (1.0 + rows) * (1.0 + columns)
     pq.write_table(pa.table({**labels, "value": values[seen]}), tmp_path / "t.parquet")
     completion = co.complete(co.read(tmp_path / "t.parquet"), rank=1, center=False, shrinkage=0, refine=0)
-    monkeypatch.setattr(table_writers, "TEXT_BYTES", 20)
+    monkeypatch.setattr(text_writing, "TEXT_BYTES", 20)
     files.write(completion, tmp_path / "filled.parquet")
     np.testing.assert_allclose(co.read(tmp_path / "filled.parquet").to_dense(), values.reshape(10, 6).T, rtol=1e-9)
 
@@ -223,3 +223,19 @@ def test_a_frame_is_asked_for_its_types_a_few_times_only(monkeypatch):
     frame = pd.DataFrame(np.arange(150.0).reshape(3, 50))
     np.testing.assert_array_equal(co.Observations.from_dense(frame).to_dense(), frame.to_numpy())
     assert 0 < len(calls) < 10
+
+
+def test_wide_text_is_converted_a_few_times_whatever_its_width(tmp_path, monkeypatch):
+    """Once for each column and some lines is quadratic: the wider the table, the fewer lines are written at a time."""
+    calls, cells = [], text_writing._cells
+    monkeypatch.setattr(text_writing, "_cells", lambda *given: calls.append(1) or cells(*given))
+    monkeypatch.setattr(text_writing, "TEXT_BYTES", 2 * 26 * 401)  # two lines at a time
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((7, 400)), columns=[f"c{j}" for j in range(400)])
+    frame.insert(300, "text", list("abcdefg"))
+    frame["c5"] = np.arange(7) * 10**15  # whole numbers, which 64-bit floats hold
+    frame.iloc[2, 7] = np.nan
+    completion = co.complete(frame, rank=1, center=False, shrinkage=0, refine=0)
+    files.write(completion, tmp_path / "t.csv")
+    assert len(calls) == 4 * len(["c0 to c4", "c5", "c6 to c299", "text", "c300 to c399"])
+    found = pd.read_csv(tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(found, completion.to_frame(), rtol=1e-15)

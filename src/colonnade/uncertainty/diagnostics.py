@@ -94,12 +94,14 @@ def hold_out(completion) -> HeldOut | None:
 def _of_factor_model(completion) -> HeldOut | None:
     """The entries that were hidden while the settings were chosen; each half is judged by the scores of the other."""
     found = completion.learned.held_out
-    if found is None or found.truth.size < _FEW:
+    if found is None:
+        return None
+    scores = scores_of_held_out(completion.learned, completion.observations)
+    if scores.errors.size < _FEW:  # Deviations of numbers near 1e-300 are zero, and tell nothing.
         return None
     predicted = found.predicted.copy()
     completion._keep_in_bounds(predicted)
     errors = np.abs(found.truth - predicted)
-    scores = scores_of_held_out(completion.learned, completion.observations)
     halves = [Scores(*(figures[k::2] for figures in scores)) for k in (0, 1)]
     pairs = zip(halves, halves[::-1])
     within = [_within(calibrate(other, completion.shape[0]), part).mean(axis=0) for part, other in pairs]

@@ -6,7 +6,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +15,34 @@ from ...data.frames import array_of_column, titles_with
 from .csv import guarded
 from .kinds import FileForm, blocks_of, kind_of_name, needed_module
 from .parquet import pandas_metadata
-from .text_writing import lines_at_a_time, longest_text, write_lines, write_text, write_titles
+from .text_writing import Cells, lines_at_a_time, longest_text, write_lines, write_text, write_titles
 
 
 def write_csv(M, row_names, column_names, form: FileForm, path: Path) -> None:
     """A wide text table with the columns that were set aside; what is not known is empty."""
     pyarrow = needed_module("pyarrow", "cli")
-    columns = with_aside(M, form)
-    titles = None
+    parts, titles = _parts(M, form), None
     if column_names is not None or (row_names is not None and form.header):
         titles = titles_of(M.shape[1], column_names, form)
     if row_names is not None:
-        columns.insert(0, pyarrow.array([guarded(name) for name in row_names]))
+        parts.insert(0, Cells(pyarrow.array([guarded(name) for name in row_names], pyarrow.large_string())))
         titles = titles if titles is None or form.corner is None else [form.corner, *titles]
-    if form.aside is not None and form.aside.types:  # Cells of a text table are written as they stood in it.
-        columns = [_as_cells(column) for column in columns]
-    table = pyarrow.Table.from_arrays(columns, names=[str(k) for k in range(len(columns))])
-    first = int(row_names is not None)
-    places = range(M.shape[1]) if form.aside is None else form.aside.matrix_places(M.shape[1])
-    write_text(table, titles, form, path, {first + places[k]: unit for k, unit in form.units.items()})
+    write_text(parts, titles, form, path)
+
+
+def _parts(M, form: FileForm) -> list[Cells]:
+    """The columns of a text table: runs of numbers of one kind and unit, and those that were set aside."""
+    n, aside = M.shape[1], form.aside
+    places = range(n) if aside is None else aside.matrix_places(n)
+    found = {}
+    if aside is not None:  # Cells of a text table are written as they stood in it; they have no types.
+        as_cells = _as_cells if aside.types else lambda column: column
+        found = {place: Cells(as_cells(column)) for place, column in zip(aside.places, aside.columns.columns)}
+    alike = [(form.whole.get(k), form.units.get(k, ("", "")), place - k) for k, place in enumerate(places)]
+    for (kind, unit, shift), run in groupby(range(n), alike.__getitem__):
+        run = list(run)
+        found[run[0] + shift] = Cells(M[:, run[0] : run[-1] + 1], kind, unit)
+    return [found[place] for place in sorted(found)]
 
 
 def with_aside(M, form: FileForm) -> list:
@@ -194,9 +203,8 @@ def write_labelled(labels, numbers, titles, path: Path, working: Path, like: Fil
             parquet.write_table(pyarrow.table([*labels, *numbers], names=titles), file, write_page_checksum=True)
     else:
         labels = [each_name(part, guarded) for part in labels]
-        table = pyarrow.table([*labels, *numbers], names=[str(k) for k in range(len(titles))])
         like = like if like is not None and like.kind == "csv" else FileForm("csv")
-        write_text(table, titles, with_delimiter_for(path, like), working)
+        write_text([Cells(column) for column in (*labels, *numbers)], titles, with_delimiter_for(path, like), working)
 
 
 def with_delimiter_for(path: Path, form: FileForm) -> FileForm:

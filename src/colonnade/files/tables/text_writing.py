@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from ...data.frames import array_of_column
 from .csv import guarded
 from .encodings import UTF8
 from .kinds import FileForm
@@ -19,25 +21,64 @@ def is_plain(form: FileForm) -> bool:
     return form.decimal == "." and not form.units and (form.encoding or UTF8) == UTF8
 
 
-def write_text(table, titles, form: FileForm, path: Path, units: dict | None = None) -> None:
-    """An Arrow table with a line of titles, all of which may be anything; dictionaries are written as their values.
+class Cells(NamedTuple):
+    """Neighbouring columns of a text table whose cells are written alike.
+
+    Attributes
+    ----------
+    columns : float array of shape (m, k), or Arrow array of length m
+        k columns of numbers, empty where they are NaN; or one column of any kind.
+    kind : Arrow type, optional
+        As which the numbers are written. Default: floating point.
+    unit : (str, str)
+        What stands before and behind each number.
+    """
+
+    columns: object
+    kind: object = None
+    unit: tuple[str, str] = ("", "")
+
+    @property
+    def width(self) -> int:
+        return self.columns.shape[1] if isinstance(self.columns, np.ndarray) else 1
+
+    def lines(self, lo: int, hi: int, form: FileForm):
+        """The text of some lines, an Arrow array. All its numbers are converted at once: tables may be wide."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        if not isinstance(self.columns, np.ndarray):
+            column, kind = self.columns.slice(lo, hi - lo), self.columns.type
+            column = column.cast(kind.value_type) if pyarrow.types.is_dictionary(kind) else column
+            return _cells(column, form, self.unit)
+        block = self.columns[lo:hi]
+        numbers = array_of_column(block.ravel())
+        numbers = numbers if self.kind is None else numbers.cast(self.kind, safe=False)
+        ends = pyarrow.array(np.arange(len(block) + 1) * self.width, pyarrow.int64())
+        lines = pyarrow.LargeListArray.from_arrays(ends, _cells(numbers, form, self.unit))
+        return pc.binary_join(lines, pyarrow.scalar(form.delimiter, pyarrow.large_string()))
+
+
+def write_text(parts: list[Cells], titles, form: FileForm, path: Path) -> None:
+    """A text table with a line of titles, all of which may be anything; dictionaries are written as their values.
 
     Parameters
     ----------
-    table : Arrow table
+    parts : list of Cells
+        All columns, from left to right.
     titles : list of str or None
     form : FileForm
         Says the delimiter, the decimal sign and the encoding.
     path : path
-    units : dict, optional
-        What stands before and behind the numbers of columns of the table, by their positions.
     """
-    plain_types = _without_dictionaries(table.schema)
-    step = lines_at_a_time(sum(longest_text(column) for column in table.columns), table.num_columns)
+    n_lines = len(parts[0].columns) if parts else 0
+    longest = sum(longest_text(part.columns) for part in parts if not isinstance(part.columns, np.ndarray))
+    step = lines_at_a_time(longest, sum(part.width for part in parts))
     with open(path, "wb") as file:
         write_titles(file, titles, form, path)
-        for lo in range(0, table.num_rows, step):
-            write_lines(file, table.slice(lo, step).cast(plain_types), form, path, units)
+        for lo in range(0, n_lines, step):
+            text = _joined([part.lines(lo, min(lo + step, n_lines), form) for part in parts], form)
+            file.write((form.encoding or UTF8).encoded(path, text))
 
 
 def write_titles(file, titles, form: FileForm, path: Path) -> None:
@@ -49,26 +90,27 @@ def write_titles(file, titles, form: FileForm, path: Path) -> None:
         file.write(encoding.encoded(path, line.encode()))
 
 
-def write_lines(file, table, form: FileForm, path: Path, units: dict | None = None) -> None:
+def write_lines(file, table, form: FileForm, path: Path) -> None:
     """The lines of an Arrow table without dictionaries."""
     from pyarrow import csv
 
-    if is_plain(form) and not units:
+    if is_plain(form):
         csv.write_csv(table, file, csv.WriteOptions(include_header=False, delimiter=form.delimiter))
         return
-    file.write((form.encoding or UTF8).encoded(path, _joined(table, form, units or {})))
+    text = _joined([_cells(column, form, ("", "")) for column in table.columns], form)
+    file.write((form.encoding or UTF8).encoded(path, text))
 
 
-def _joined(table, form: FileForm, units: dict) -> bytes:
-    """Lines of text in UTF-8."""
+def _joined(cells: list, form: FileForm) -> bytes:
+    """Lines of text in UTF-8, from Arrow arrays with the text of columns."""
     import pyarrow
     import pyarrow.compute as pc
 
     kind = pyarrow.large_string()
-    cells = [_cells(column, form, units.get(k, ("", "")), kind) for k, column in enumerate(table.columns)]
     lines = pc.binary_join_element_wise(*cells, pyarrow.scalar(form.delimiter, kind)) if len(cells) > 1 else cells[0]
     lines = pc.binary_join_element_wise(lines, pyarrow.scalar("", kind), pyarrow.scalar("\n", kind))
-    return b"".join(_content(chunk) for chunk in lines.chunks if len(chunk))
+    chunks = lines.chunks if isinstance(lines, pyarrow.ChunkedArray) else [lines]
+    return b"".join(_content(chunk) for chunk in chunks if len(chunk))
 
 
 def _content(lines) -> bytes:
@@ -78,19 +120,20 @@ def _content(lines) -> bytes:
     return text[ends[lines.offset] : ends[lines.offset + len(lines)]].to_pybytes()
 
 
-def _cells(column, form: FileForm, unit: tuple[str, str], kind):
+def _cells(column, form: FileForm, unit: tuple[str, str]):
     """A column as the text of its cells; what is null is empty."""
+    import pyarrow
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 
-    text = column.cast(kind)
+    text = column.cast(pyarrow.large_string())
     if kinds.is_string(column.type) or kinds.is_large_string(column.type):
         text = _enclosed(pc.replace_substring(text, '"', '""'))
     elif kinds.is_floating(column.type) or kinds.is_integer(column.type):
         text = pc.replace_substring(text, ".", form.decimal) if form.decimal != "." else text
         text = text if unit == ("", "") else pc.replace_substring_regex(text, "^(-?)(.*)$", rf"\1{unit[0]}\2{unit[1]}")
         holds = pc.match_substring(text, form.delimiter)
-        text = pc.if_else(holds, _enclosed(text), text)
+        text = pc.if_else(holds, _enclosed(text), text) if pc.any(holds).as_py() else text
     return pc.fill_null(text, "")
 
 
@@ -102,13 +145,6 @@ def _enclosed(text):
     return pc.binary_join_element_wise(mark, text, mark, nothing)
 
 
-def _without_dictionaries(schema):
-    import pyarrow
-
-    kinds = [kind.value_type if pyarrow.types.is_dictionary(kind) else kind for kind in schema.types]
-    return pyarrow.schema(list(zip(schema.names, kinds)))
-
-
 def longest_text(column) -> int:
     """Characters of the longest text in the dictionaries of a column; 0 if it has none."""
     import pyarrow
@@ -116,7 +152,8 @@ def longest_text(column) -> int:
 
     if not pyarrow.types.is_dictionary(column.type):
         return 0
-    lengths = [pc.max(pc.binary_length(chunk.dictionary.cast(pyarrow.large_string()))) for chunk in column.chunks]
+    chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
+    lengths = [pc.max(pc.binary_length(chunk.dictionary.cast(pyarrow.large_string()))) for chunk in chunks]
     return max((length.as_py() or 0 for length in lengths), default=0)
 
 

@@ -13,20 +13,22 @@ from ..._support.compiling import compiled
 from .ability import WIDER
 from .item_model import ItemModel
 
+_DECIDED = 1e-9  # Distance from 0 or 1 at which a probability counts as reached: sums of a million round by less.
+
 
 @compiled()
-def pivotal_sample(points, probabilities, draws):
-    """Indices of a sample with these inclusion probabilities; `draws` (2 m + 1,) are uniform numbers.
+def decide(points, probabilities, draws):
+    """Probabilities after all units but one at most are decided, 0 or 1; `draws` (2 m,) are uniform numbers.
 
     Local pivotal method 2 of Grafström, Lundström and Schelin (Biometrics 68, 2012): a random unit and its nearest
-    neighbour share their probabilities until one of them is decided.
+    neighbour share their probabilities until one of them is decided. The sum of the probabilities stays as it is.
     """
     m, q = points.shape
     p, at = probabilities.copy(), 0
     open_units = np.empty(m, np.int64)
     n = 0
     for i in range(m):
-        if 1e-9 < p[i] < 1 - 1e-9:
+        if _DECIDED < p[i] < 1 - _DECIDED:
             open_units[n] = i
             n += 1
     while n > 1:
@@ -48,21 +50,32 @@ def pivotal_sample(points, probabilities, draws):
             p[i], p[j] = (1.0, total - 1) if first_in else (total - 1, 1.0)
         for place in (max(a, b), min(a, b)):
             unit = open_units[place]
-            if p[unit] < 1e-9 or p[unit] > 1 - 1e-9:
+            if p[unit] < _DECIDED or p[unit] > 1 - _DECIDED:
                 n -= 1
                 open_units[place] = open_units[n]
-    if n == 1:
-        p[open_units[0]] = 1.0 if draws[at] < p[open_units[0]] else 0.0
-    return np.flatnonzero(p > 0.5)
+    return p
+
+
+def pivotal_sample(points, probabilities, strata, rng) -> np.ndarray:
+    """Indices of a sample with these inclusion probabilities, spread over the points.
+
+    Every stratum is decided by itself until one unit of it is left, so its count is its sum of probabilities, rounded
+    up or down. Then the units that are left compete with each other.
+    """
+    p = probabilities.copy()
+    for stratum in np.unique(strata):
+        units = np.flatnonzero(strata == stratum)
+        p[units] = decide(points[units], p[units], rng.random(2 * units.size))
+    left = np.flatnonzero((p > _DECIDED) & (p < 1 - _DECIDED))
+    p[left] = decide(points[left], p[left], rng.random(2 * left.size))
+    return np.flatnonzero(p > rng.uniform(_DECIDED, 1 - _DECIDED))
 
 
 def balanced_sample(model: ItemModel, probabilities, strata, rng) -> np.ndarray:
     """Rows drawn with these probabilities, spread over the questions; strata (m,) are counted separately."""
     B = model.loadings
-    points = np.column_stack([B[:, 0], np.sqrt(WIDER) * B[:, 1:]])
-    apart = 10 * (np.ptp(points, axis=0).sum() + 1)  # No two questions of a stratum are as far from each other.
-    points = np.ascontiguousarray(np.column_stack([points, apart * np.asarray(strata, dtype=np.float64)]))
-    return pivotal_sample(points, probabilities, rng.random(2 * len(points) + 1))
+    points = np.ascontiguousarray(np.column_stack([B[:, 0], np.sqrt(WIDER) * B[:, 1:]]))
+    return pivotal_sample(points, probabilities, strata, rng)
 
 
 def inclusion_probabilities(shares, strata, k: int) -> np.ndarray:
