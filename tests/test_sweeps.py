@@ -7,6 +7,7 @@ import colonnade as co
 from colonnade._support.compiling import compiled
 from colonnade.model.factor_model import Settings, Sweeps, first_factors, unpacked
 from colonnade.model.kernels.inverses import sweep, workspace
+from colonnade.model.kernels.medians import group_medians
 from colonnade.model.table import scaled_table
 
 
@@ -132,3 +133,15 @@ def test_full_columns_give_the_start(rng):
     np.testing.assert_allclose(U @ Z[:d].T, X, atol=1e-10)
     assert noise == 1e-8
     assert (Z[d:, :3] == 0).all() and (Z[:, 3] == 1).all()
+
+
+def test_medians_of_groups_are_those_of_numpy(rng):
+    groups = [
+        rng.integers(-3, 4, size).astype(float) * rng.choice([1.0, 1e300]) for size in (1, 2, 3, 4, 7, 50, 0, 101)
+    ]
+    begins, result = np.cumsum([0, *map(len, groups)]), np.empty(len(groups))
+    values = np.concatenate(groups)
+    before = values.copy()
+    group_medians(0, len(groups), begins, values, result)
+    assert result.tolist() == [float(np.median(g)) if g.size else 0.0 for g in groups]
+    assert (values == before).all()

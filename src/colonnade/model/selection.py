@@ -207,7 +207,7 @@ class _Trials:
 
     def judge(self, is_turned: bool, settings: Settings, start: FactorModel | None = None) -> _Candidate:
         sweeps = Sweeps(self.table(is_turned, settings.one_unit), settings, start)
-        most = _TRIAL_SWEEPS if start is None else _WARM_SWEEPS
+        most = _WARM_SWEEPS if start is not None else _FEWEST_SWEEPS if self.is_large else _TRIAL_SWEEPS
         return self._judged(is_turned, _swept(sweeps, most, 10 * _TOLERANCE))
 
     def finished(self, best: _Candidate) -> _Candidate:

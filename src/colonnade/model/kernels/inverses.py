@@ -94,7 +94,9 @@ def sweep(A, panels):
                 current[t, b] = A[c, b]
             for a in range(c, r + 1):
                 current[t, a] = A[a, c]
-        scaled[count:] = 0.0
+        for t in range(count, BLOCK):
+            for b in range(scaled.shape[1]):
+                scaled[t, b] = 0.0
         total += _sweep_panel(current, panel, scaled, k, count, _ROUNDING * largest)
         _apply(A, panel, scaled)
         for t in range(count):

@@ -18,6 +18,13 @@ _inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @compiled(**_inner)
+def _copy(source, count, target):
+    """target[:count] = source[:count]; numba needs a second to compile an assignment of slices."""
+    for a in range(count):
+        target[a] = source[a]
+
+
+@compiled(**_inner)
 def _add_rows(X, at, factors, count, total):
     """total += sum of factors[k] X[at[k]], four rows at a time, so that `total` is loaded and stored once for four."""
     size = total.size
@@ -36,7 +43,8 @@ def _add_rows(X, at, factors, count, total):
 @compiled()
 def weighted_sum(X, at, factors, result):
     """result = sum of factors[k] X[at[k]]."""
-    result[:] = 0.0
+    for a in range(result.size):
+        result[a] = 0.0
     _add_rows(X, at, factors, at.size, result)
 
 
@@ -47,7 +55,8 @@ def list_summands(begins, others, is_full, is_rest, sum_begins, result):
     for g in range(begins.size - 1):
         at = sum_begins[g]
         if is_rest[g]:
-            seen[:] = False
+            for i in range(seen.size):
+                seen[i] = False
             for k in range(begins[g], begins[g + 1]):
                 seen[others[k]] = True
             for i in range(seen.size):
@@ -133,15 +142,18 @@ def update_columns(
         np.empty(max(_longest(lo, hi, begins), _longest(lo, hi, sum_begins))),
     )
     A, panels = workspace(r)
-    twins = np.full(2, -1)  # Columns whose sums are a base alone share their covariance: those seen in all rows.
+    twins = (
+        np.zeros(2, np.int64) - 1
+    )  # Columns whose sums are a base alone share their covariance: those seen in all rows.
     for j in range(lo, hi):
         first, count = sum_begins[j], sum_begins[j + 1] - sum_begins[j]
         side = 1 if is_rest[j] else 0
-        total[:] = bases[side]
+        _copy(bases[side], size, total)
         for k in range(count):
             factors[k] = precision[sum_rows[first + k]] * (weights[first + k] if weights.size else 1.0 - 2.0 * side)
         _add_rows(moments, sum_rows[first : first + count], factors, count, total)
-        h[:] = 0.0
+        for a in range(q):
+            h[a] = 0.0
         own, n_own = begins[j], begins[j + 1] - begins[j]
         for k in range(n_own):
             w = precision[rows[own + k]] * (weights[own + k] if weights.size else 1.0)
@@ -151,14 +163,14 @@ def update_columns(
             h[a] -= total[part + a]
         Z[j, r] = 1.0
         if count == 0 and twins[side] >= 0:
-            covariance[j] = covariance[twins[side]]
+            _copy(covariance[twins[side]], part, covariance[j])
             logs[j] = logs[twins[side]]
             _packed_times(covariance[j], h, r, Z[j])
             continue
         _fill_system(A, prior, 1.0, total, h)
         logs[j] = sweep(A, panels)
         _read_inverse(A, covariance[j])
-        Z[j, :r] = A[r, :r]  # Not S h: where noise is tiny, h is large and rounding of S would swamp the answer.
+        _copy(A[r], r, Z[j])  # Not S h: where noise is tiny, h is large and rounding of S would swamp the answer.
         if count == 0:
             twins[side] = j
 
@@ -247,32 +259,33 @@ def update_rows(
     """
     sum_begins, sum_columns, is_rest = summands
     q = U.shape[1]
-    total, h = np.empty(q * (q + 1) // 2), np.empty(q)
+    size = q * (q + 1) // 2
+    total, h = np.empty(size), np.empty(q)
     factors = np.empty(max(_longest(lo, hi, begins), _longest(lo, hi, sum_begins)))
     A, panels = workspace(q)
-    twins = np.full(2, -1)
+    twins = np.zeros(2, np.int64) - 1
     for i in range(lo, hi):
         first, count = sum_begins[i], sum_begins[i + 1] - sum_begins[i]
         side = 1 if is_rest[i] else 0
-        total[:] = bases[side]
+        _copy(bases[side], size, total)
         for k in range(count):
             factors[k] = weights[first + k] if weights.size else 1.0 - 2.0 * side
         _add_rows(moments, sum_columns[first : first + count], factors, count, total)
-        h[:] = shift
+        _copy(shift, q, h)
         own, n_own = begins[i], begins[i + 1] - begins[i]
         for k in range(n_own):
             factors[k] = precision[i] * values[own + k] * (weights[own + k] if weights.size else 1.0)
         _add_rows(Z, columns[own : own + n_own], factors, n_own, h)
         twin = twins[side]
         if count == 0 and twin >= 0 and precision[twin] == precision[i]:
-            covariance[i] = covariance[twin]
+            _copy(covariance[twin], size, covariance[i])
             logs[i] = logs[twin]
             _packed_times(covariance[i], h, q, U[i])
         else:
             _fill_system(A, prior, precision[i], total, h)
             logs[i] = sweep(A, panels)
             _read_inverse(A, covariance[i])
-            U[i] = A[q, :q]
+            _copy(A[q], q, U[i])
             if count == 0:
                 twins[side] = i
         error, fitted = _error_and_fit(U[i], Z, columns, values, weights, own, n_own)
