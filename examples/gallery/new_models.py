@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Scores of new models
 #
-# A benchmark has 400 questions, and 50 models have answered all of them. Ten new models shall be scored from 50
+# A benchmark has 400 questions, and 50 models have answered all of them. Ten new models are scored from 50
 # questions each. The answers are made by an item-response model with one ability and two special skills.
 
 # %%
