@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds: pictures, gallery, the list of methods and the help of the commands are made here."""
+"""What mkdocs calls while it builds: it adds pictures, the gallery, the list of methods and the help of commands."""
 
 import ast
 from pathlib import Path

@@ -41,7 +41,7 @@ def run(name: str) -> tuple[str, bytes, dict]:
     picture = io.BytesIO()
     names["figure"].savefig(picture, format="png", dpi=110)
     plt.close(names["figure"])
-    parts.append(f"![The figure of this example]({name}.png)")
+    parts.insert(1, f"![The figure that this example draws]({name}.png)")
     parts.append(f"Download: [script]({name}.py) or [notebook]({name}.ipynb).")
     return "\n\n".join(parts) + "\n", picture.getvalue(), names
 

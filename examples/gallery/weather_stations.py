@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Weather stations with outages
 #
-# Forty stations report the temperature of every day of a year. Stations fail for days or weeks, and three of them
-# start late. No station and no day is complete. The data are made, so the true values are known.
+# Forty stations report the temperature of every day of a year. Stations fail for days
+# or weeks, and three of them start late. No station and no day is complete. The data
+# are made, so the true values are known.
 
 # %%
 import matplotlib.pyplot as plt
@@ -21,11 +22,17 @@ patterns = np.zeros((365, 3))
 for day in range(1, 365):
     patterns[day] = 0.8 * patterns[day - 1] + rng.normal(0, 2, 3)
 altitude = rng.uniform(0, 2, 40)  # kilometres
-truth = 12 - 6.5 * altitude + np.outer(season, rng.uniform(0.7, 1.2, 40)) + patterns @ rng.normal(0.6, 0.4, (3, 40))
+truth = (
+    12
+    - 6.5 * altitude
+    + np.outer(season, rng.uniform(0.7, 1.2, 40))
+    + patterns @ rng.normal(0.6, 0.4, (3, 40))
+)
 truth = pd.DataFrame(truth + rng.normal(0, 0.7, truth.shape), days, stations)
 
 # %% [markdown]
-# Every station has five outages of 5 to 35 days. One reading in twenty is lost for no reason.
+# Every station has five outages of 5 to 35 days. One reading in twenty is lost for no
+# reason.
 
 # %%
 seen = rng.random(truth.shape) > 0.05
@@ -37,7 +44,8 @@ table = truth.where(seen)
 print(f"{1 - seen.mean():.0%} of the readings are missing.")
 
 # %% [markdown]
-# One call fills the table. Most people interpolate in time instead, so the two are compared at the missing readings.
+# One call fills the table. Most people interpolate in time instead, so the two are
+# compared at the missing readings.
 
 # %%
 completion = co.complete(table)
@@ -51,10 +59,13 @@ def error(guess):
 
 by_time = table.interpolate(limit_direction="both")
 print(f"Error of interpolation in time: {error(by_time):.2f} degrees.")
-print(f"Error of colonnade: {error(filled):.2f} degrees. The noise of a reading is 0.70.")
+print(
+    f"Error of colonnade: {error(filled):.2f} degrees. The noise of a reading is 0.70."
+)
 
 # %% [markdown]
-# `interval` says how far a filled value may be off. Rows and columns are named as in the table.
+# `interval` says how far a filled value may be off. Rows and columns are named as in
+# the table.
 
 # %%
 rows, columns = np.nonzero(~seen)
@@ -64,13 +75,23 @@ coverage = np.mean((low <= missing) & (missing <= high))
 print(f"{coverage:.0%} of the missing readings lie in their 90 % intervals.")
 
 # %%
-name = stations[0]
-low, high = completion.interval(np.arange(365), name)
+name, part = stations[0], slice(110, 250)  # April to September
+missing = ~seen[part, 0]
+low, high = completion.interval(np.arange(365)[part], name)
 figure, axes = plt.subplots(figsize=(9, 3.2), layout="constrained")
-axes.fill_between(days, low, high, color="tab:orange", alpha=0.35, lw=0, label="90 % interval")
-axes.plot(days, truth[name], ".", ms=3, color="0.6", label="true, missing")
-axes.plot(days, filled[name].where(~seen[:, 0]), color="tab:orange", lw=1, label="filled")
-axes.plot(days, table[name], ".", ms=3, color="tab:blue", label="observed")
-axes.set(ylabel="degrees Celsius", title=f"{name}: it starts in June; 40 stations, 365 days")
+band = {"color": "tab:orange", "alpha": 0.35, "lw": 0, "label": "90 % interval"}
+axes.fill_between(days[part], low, high, **band)
+axes.plot(
+    days[part], filled[name][part].where(missing), color="tab:orange", label="filled"
+)
+axes.plot(
+    days[part],
+    truth[name][part].where(missing),
+    ".",
+    color="0.3",
+    label="true, missing",
+)
+axes.plot(days[part], table[name][part], "o", ms=4, color="tab:blue", label="observed")
+axes.set(ylabel="degrees Celsius", title=f"{name} starts in June and fails later")
 axes.legend(ncols=4, fontsize="small", loc="lower center")
 plt.show()

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Wine with mixed units
 #
-# 178 wines have 13 measurements in different units: alcohol in per cent, magnesium in mg/l, proline in the
-# hundreds. scikit-learn ships the data. Here 20 % of the cells are hidden, and every column has gaps.
+# 178 wines have 13 measurements in different units: alcohol in per cent, magnesium in
+# mg/l, proline in the hundreds. scikit-learn ships the data. Here 20 % of the cells are
+# hidden, and every column has gaps.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,7 +23,8 @@ table = truth.mask(hidden)
 print(table.iloc[:4, :5])
 
 # %% [markdown]
-# `LowRankImputer` is a scikit-learn imputer. It learns the unit of every column, so nothing has to be scaled first.
+# `LowRankImputer` is a scikit-learn imputer. It learns the unit of every column, so
+# nothing has to be scaled first.
 
 # %%
 imputers = {
@@ -47,14 +49,25 @@ coverage = held.mean()
 print(f"{coverage:.0%} of the hidden values lie in their 90 % intervals.")
 
 forest = RandomForestClassifier(50, random_state=0)
-accuracy = cross_val_score(make_pipeline(co.LowRankImputer(), forest), table.to_numpy(), wine.target, cv=3).mean()
+accuracy = cross_val_score(
+    make_pipeline(co.LowRankImputer(), forest), table.to_numpy(), wine.target, cv=3
+).mean()
 print(f"Accuracy of a forest that classifies wines with gaps: {accuracy:.2f}")
 
 # %%
 figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
 for k, (name, color) in enumerate(zip(errors, ("0.75", "tab:blue", "tab:orange"))):
-    axes.bar(np.arange(13) + 0.27 * (k - 1), errors[name], 0.27, label=name, color=color)
-axes.set_xticks(range(13), [name.split("/")[0].replace("_", " ") for name in truth.columns], rotation=40, ha="right")
-axes.set(ylabel="error, standard deviations", title="Error at hidden cells, by measurement")
+    axes.bar(
+        np.arange(13) + 0.27 * (k - 1), errors[name], 0.27, label=name, color=color
+    )
+axes.set_xticks(
+    range(13),
+    [name.split("/")[0].replace("_", " ") for name in truth.columns],
+    rotation=40,
+    ha="right",
+)
+axes.set(
+    ylabel="error, standard deviations", title="Error at hidden cells, by measurement"
+)
 axes.legend(fontsize="small")
 plt.show()
