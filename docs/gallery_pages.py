@@ -37,7 +37,7 @@ def run(name: str) -> tuple[str, bytes, dict]:
             exec(compile(text, str(SCRIPTS[name]), "exec"), names)
         parts.append(f"```python\n{text}\n```")
         if printed.getvalue():
-            parts.append(f"```text\n{printed.getvalue().rstrip()}\n```")
+            parts.append(f"``` {{ .text .output }}\n{printed.getvalue().rstrip()}\n```")
     picture = io.BytesIO()
     names["figure"].savefig(picture, format="png", dpi=110)
     plt.close(names["figure"])

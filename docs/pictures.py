@@ -172,7 +172,8 @@ def one_column():
     return figure
 
 
-def _tables_that_fail(rng):
+def tables_that_fail(rng):
+    """One table that suits the model and three that do not: name, true values, and which of them are known."""
     _, data = smooth_table(rng, 60, 60, rank=3, noise=0.1)
     seen = rng.random(data.shape) < 0.5
     yield "patterns in common", data, seen
@@ -185,7 +186,7 @@ def _tables_that_fail(rng):
 def failures():
     """Filled against true values for a table that suits the model and for three that do not."""
     figure, axes = panels(4, height=2.9)
-    for ax, (name, data, seen) in zip(axes, _tables_that_fail(np.random.default_rng(0))):
+    for ax, (name, data, seen) in zip(axes, tables_that_fail(np.random.default_rng(0))):
         with warnings.catch_warnings(action="ignore"):
             completion = co.complete(np.where(seen, data, np.nan))
         truth, filled = data[~seen], completion.to_dense()[~seen]
@@ -287,16 +288,17 @@ def real_data():
 
 
 def sizes():
-    """Measured times against the number of known entries; the numbers stand in the table of the page."""
+    """The measured times of the page "How big can my data be", from its table."""
     text = (DOCS / "how_big.md").read_text().split("## Measured times")[1]
-    figure, ax = panels(1, height=3.2)
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        if len(cells) > 3 and re.fullmatch(r"[\d.]+ million", cells[1]):
-            entries, seconds = float(cells[1].split()[0]) * 1e6, float(cells[2].split()[0])
-            ax.loglog(entries, seconds, "o", color=FILLED if "memory" in cells[0] else OBSERVED)
-            ax.annotate(f" {cells[0]}", (entries, seconds), fontsize="x-small", va="center")
-    ax.set(xlabel="known entries", ylabel="seconds", xlim=(3e5, 5e9))
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:1] == "|"]
+    runs = [row for row in cells if re.fullmatch(r"[\d.]+ million", row[1])]
+    seconds = [float(row[2].split()[0]) for row in runs]
+    figure, ax = panels(1, height=2.8)
+    bars = ax.barh([f"{row[0]}, {row[1]} entries" for row in runs], seconds, color=OBSERVED)
+    ax.bar_label(bars, [row[2] + (f", {row[3]}" if row[3] else "") for row in runs], padding=3, fontsize="small")
+    ax.set(xlabel="seconds", xlim=(0, 1.2 * max(seconds)))
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", labelsize="small")
     return figure
 
 

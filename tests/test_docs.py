@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from matplotlib import pyplot
 
@@ -13,11 +14,13 @@ from colonnade.interfaces import cli
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
+REWRITTEN_ELSEWHERE = "evaluation.md", "logs.md"  # Pages that another change rewrites; remove them here afterwards.
 PAGES = [page for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))] if page.exists()]
 SCRIPTS = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+PLAIN = [page for page in [*PAGES, *SCRIPTS] if page.name not in REWRITTEN_ELSEWHERE]
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```", re.S | re.M)
 MOST_WORDS = 25  # Of a sentence, by the style guide.
-REWRITTEN_ELSEWHERE = "evaluation.md", "logs.md"  # Pages that another change rewrites; remove them here afterwards.
+MOST_SIGNS = 88  # Of a line of code: more do not fit on a page of the site.
 
 # Constructions that readers had to read twice. "of which" and "for" as "because" have plain replacements.
 BANNED = (
@@ -71,6 +74,12 @@ def test_python_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch, 
         for said in re.findall(r"# -> (.*)", code):
             assert said in printed
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=named)
+def test_code_fits_on_the_page(page):
+    lines = [line for _, code in blocks(page, ["python", "sh"]) for line in code.splitlines()]
+    assert [line for line in lines if len(line) > MOST_SIGNS] == []
 
 
 def command_lines(page):
@@ -139,9 +148,6 @@ def sentences(text):
         yield from re.split(r"(?<=[.!?:])\s+(?=[A-Z0-9\"*(c])", " ".join(paragraph.split()))
 
 
-PLAIN = [page for page in [*PAGES, *SCRIPTS] if page.name not in REWRITTEN_ELSEWHERE]
-
-
 @pytest.mark.parametrize("page", PLAIN, ids=named)
 def test_plain_words(page):
     text = " ".join(re.sub(r"`[^`]*`", "", BLOCK.sub("", text_of(page))).split())
@@ -164,3 +170,16 @@ def test_pictures_are_drawn_and_used(name, monkeypatch):
     assert name in pictures.PICTURES
     assert pictures.svg(name).startswith(b"<?xml")
     assert any(f"images/{name}.svg" in page.read_text() for page in PAGES)
+
+
+@pytest.mark.slow
+def test_verdicts_warn_of_tables_that_do_not_suit_the_model(monkeypatch):
+    """What the page "When it fails" says of its picture."""
+    monkeypatch.syspath_prepend(DOCS)
+    import pictures
+
+    tables = pictures.tables_that_fail(np.random.default_rng(0))
+    words = [colonnade.complete(np.where(seen, data, np.nan)).verdict.word for _, data, seen in tables]
+    assert words[0] == "use it"
+    assert words[1] == "do not use it"
+    assert words[2] != "use it"
