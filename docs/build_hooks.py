@@ -47,7 +47,7 @@ def _commands():
 
 
 def _help(command, parent, name):
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=84, max_content_width=84)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context).strip()}\n```"
     if isinstance(command, click.Group):
         for child in command.list_commands(context):

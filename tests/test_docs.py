@@ -105,6 +105,16 @@ def test_commands_and_options_exist(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
+def test_benchmarks_and_examples_exist(page):
+    """Figures come with a command; it must be one that can be run."""
+    text = page.read_text()
+    for name in re.findall(r"python -m benchmarks (\w+)", text):
+        assert (ROOT / "benchmarks" / f"{name}.py").exists(), name
+    for name in re.findall(r"python (examples/[\w/]+\.py)", text):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page):
     text = BLOCK.sub("", page.read_text())
     for target in re.findall(r"\]\(([^)#\s]+)", text):

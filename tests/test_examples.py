@@ -33,6 +33,13 @@ def test_chosen_places_tell_more_than_random_ones():
     assert 0.85 < results["coverage"] < 0.96
 
 
+@pytest.mark.slow
+def test_intervals_of_new_columns_hold_as_often_as_the_page_says():
+    held = run("few_entries")
+    assert 0.86 < held[30] < 0.94  # As many entries as the columns of the table have.
+    assert held[2] > 0.65  # The page warns of this.
+
+
 @pytest.fixture
 def gallery(monkeypatch):
     """Run a script of the gallery as the build of the documentation does, and give the names that it defines."""
