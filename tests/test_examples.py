@@ -108,7 +108,8 @@ def test_notebooks_are_those_of_the_scripts(script):
 def test_notebooks_run(script, tmp_path, monkeypatch):
     """In a kernel of Jupyter on this machine, without the network."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
     notebook = nbformat.reads(script.with_suffix(".ipynb").read_text(), as_version=4)
     nbformat.validate(notebook)
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
