@@ -27,6 +27,7 @@ from .data.observations import Observations, as_observations, place_of
 from .data.sampling import observe
 from .data.set_aside import choices_of
 from .data.sources import as_source
+from .data.xarrays import array_of, dataset_of
 from .model.column_space import ColumnSpace, fit_column_space, no_variances
 from .model.extension import extend_completion
 from .model.factors import thin_factors
@@ -54,7 +55,7 @@ from .uncertainty.explaining import explain_entry
 from .uncertainty.explanation import Explanation
 from .uncertainty.factor_posterior import mean_deviations, noise_std
 from .uncertainty.held_out import held_out_scores, scores_of_columns, scores_of_trials
-from .uncertainty.long_frame import long_frame
+from .uncertainty.long_frame import long_frame, values_and_ends
 from .uncertainty.means import mean_errors, means_and_ends
 from .uncertainty.verdict import Verdict
 
@@ -232,6 +233,23 @@ class Completion:
         if interval is None:
             return frame_of(self.to_dense(), self.observations)
         return long_frame(self, as_real("interval", interval, 0, 1, "()"))
+
+    def to_xarray(self, interval: float | None = None):
+        """The filled matrix as a DataArray with the dimensions, coordinates and attributes of the one that came in.
+
+        Other data become a DataArray with the dimensions row and column. Needs xarray.
+
+        Parameters
+        ----------
+        interval : float, optional
+            A probability such as 0.9: the result is then a Dataset with the variables value, low, high and filled
+            (True where the value was filled). Default: the DataArray of values alone.
+        """
+        if interval is None:
+            return array_of(self.to_dense(), self.observations)
+        found = values_and_ends(self, as_real("interval", interval, 0, 1, "()"))
+        matrices = dict(zip(("value", "low", "high"), found)) | {"filled": self.filled_mask()}
+        return dataset_of(matrices, self.observations)
 
     def entries(self, rows, columns) -> np.ndarray:
         """Single entries at ``(rows[k], columns[k])``, numbers or names; the two are broadcast against each other."""

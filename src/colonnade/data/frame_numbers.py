@@ -14,6 +14,11 @@ def library_of(frame) -> str | None:
     return next((root for root in roots if root in ("pandas", "polars", "pyarrow")), None)
 
 
+def is_xarray(data) -> bool:
+    """Whether `data` is a DataArray or Dataset of xarray, also of a class made from them."""
+    return any(kind.__module__.partition(".")[0] == "xarray" for kind in type(data).__mro__)
+
+
 def labels_as_text(index) -> list[str] | None:
     """The labels of a pandas Index as text; None if it only counts from 0."""
     if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None:

@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from .._support.arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
 from .._support.numbers import before_rounding, first_rounded, numbers_of, rounded_words
 from .._support.threads import in_threads
+from .frame_numbers import is_xarray
 from .frames import is_frame, matrix_and_form
 from .set_aside import named_columns
 from .sources import real_dtype
@@ -201,6 +202,25 @@ class Observations:
         coordinates = S.tocoo()
         i, j, x = coordinates.row, coordinates.col, coordinates.data
         return cls.from_triplets(i, j, x, S.shape, row_names=row_names, column_names=column_names, origin=origin)
+
+    @classmethod
+    def from_xarray(cls, array, *, columns=None, weights=None) -> Observations:
+        """The entries of a DataArray that are not NaN, its dimensions stacked into rows and columns.
+
+        Parameters
+        ----------
+        array : xarray.DataArray of two or more dimensions
+            Places without any value, such as land in a map of the sea, are set aside. `Completion.to_xarray` has them
+            again, as NaN.
+        columns : name of a dimension, or several, optional
+            Those whose places are the columns of the matrix; the others are its rows. Default: of two dimensions the
+            second; of more, the one that holds dates or is called "time", else the first.
+        weights : DataArray or array of the same shape, optional
+            As of `from_dense`.
+        """
+        from .xarrays import observations_of_array
+
+        return observations_of_array(array, columns, weights=weights)
 
     @property
     def n_observed(self) -> np.ndarray:
@@ -474,7 +494,7 @@ def _refuse_names(data, ignore, only) -> None:
 
 
 def as_observations(data, *, ignore=(), only=None) -> Observations:
-    """Observations from whatever a user has: they themselves, an array, a masked array, a data frame, sparse.
+    """Observations from whatever a user has: they themselves, an array, a data frame, a DataArray, a sparse matrix.
 
     `ignore` and `only` name columns of a data frame, as of `Observations.from_dense`.
     """
@@ -486,4 +506,6 @@ def as_observations(data, *, ignore=(), only=None) -> Observations:
         raise TypeError(f"{shown(data)} is a name, not data: read a file with colonnade.read")
     if type(data).__module__.startswith("scipy.sparse"):
         return Observations.from_sparse(data)
+    if is_xarray(data):
+        return Observations.from_xarray(data)
     return Observations.from_dense(data, ignore=ignore, only=only)

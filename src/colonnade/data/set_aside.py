@@ -67,9 +67,11 @@ def listed(names, kinds) -> str:
 
 
 def choices_of(origin) -> dict[str, str]:
-    """What `Completion.choices` says of the columns that were set aside; `origin` is that of the observations."""
-    aside = getattr(origin, "aside", None)
-    return {} if aside is None else {"set aside": aside.in_words()}
+    """What `Completion.choices` says of data that were set aside; `origin` is that of the observations."""
+    aside, array = getattr(origin, "aside", None), getattr(origin, "array", origin)
+    empty = array.empty_in_words() if hasattr(array, "empty_in_words") else None
+    said = {"set aside": None if aside is None else aside.in_words(), "empty places": empty}
+    return {about: words for about, words in said.items() if words is not None}
 
 
 def other_kind(kind, column=None) -> str | None:
