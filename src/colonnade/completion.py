@@ -42,6 +42,7 @@ from .model.selection import Learned, learn_table, outliers
 from .model.solve import Status, name_overflows, solve_columns
 from .model.table import spreads_of_rows
 from .uncertainty.calibration import Calibration, calibrate
+from .uncertainty.certificate_table import Certificates
 from .uncertainty.diagnostics import verdict_on
 from .uncertainty.draws import (
     LEVEL,
@@ -458,12 +459,12 @@ class Completion:
         """
         return explain_entry(self, row, column, level)
 
-    def certificates(self) -> np.recarray:
+    def certificates(self) -> Certificates:
         """How far each column can be trusted: see `certificates.certify`."""
         return self._certificates.copy()
 
     @cached_property
-    def _certificates(self) -> np.recarray:
+    def _certificates(self) -> Certificates:
         from .uncertainty.certificates import certify
 
         return certify(self)

@@ -34,7 +34,8 @@ def write(completion, path, *, force: bool = False, intervals: float | None = No
         `read` read is written like it: with the same names, delimiter, decimal sign, encoding and keys, with rows and
         columns the way they were, and as triples if it held triples. csv, Parquet and xlsx files also have the columns
         that were set aside, in their places; other kinds hold the numbers only.
-        Filled cells of an xlsx file have a colour. What could not be filled is left empty, null or NaN, or out of the triples.
+        Filled cells of an xlsx file have a colour. What could not be filled is left empty, null or NaN, or out of the
+        triples.
     force : bool
         Replace a file that exists.
     intervals : float, optional
