@@ -93,7 +93,7 @@ def test_dates_are_names(rng):
     hours = pd.date_range("2024-01-01", periods=30, freq="h")
     completion = co.complete(pd.DataFrame(known, index=hours, columns=list("abcdefgh")))
     expected = completion.entries([4, 9], 6)
-    for asked in (hours[[4, 9]], list(hours[[4, 9]]), hours[[4, 9]].to_pydatetime(), hours.to_numpy()[[4, 9]]):
+    for asked in (hours[[4, 9]], list(hours[[4, 9]]), hours[[4, 9]].to_pydatetime(), hours.to_numpy("M8[ns]")[[4, 9]]):
         np.testing.assert_array_equal(completion.entries(asked, "g"), expected)
     assert completion.entries(hours[9], "g") == completion.entries(hours.to_numpy()[9], "g") == expected[1]
     with pytest.raises(ValueError, match="none is called '2023-05-01 00:00:00' among '2024-01-01 00:00:00'"):

@@ -231,7 +231,7 @@ def test_one_kind_into_another(known, tmp_path):
     pq.write_table(table, tmp_path / "t.parquet")
     completion = co.complete(co.read(tmp_path / "t.parquet"), **SETTINGS)
     files.write(completion, tmp_path / "f.csv")
-    back = pd.read_csv(tmp_path / "f.csv", keep_default_na=False)
+    back = pd.read_csv(tmp_path / "f.csv", keep_default_na=False, float_precision="round_trip")
     assert back.columns.tolist() == table.column_names
     guarded = [files.tables.csv.guarded(note) for note in NOTES]
     assert back["large"].tolist() == guarded and back["notes"].tolist() == ["", *guarded[1:]]

@@ -269,9 +269,10 @@ class Completion:
         rows = as_places("rows", rows, self.row_names, m)
         columns = as_places("columns", columns, self.column_names, n)
         try:
-            return np.broadcast_arrays(rows, columns)
+            i, j = np.broadcast_arrays(rows, columns)
         except ValueError:
             raise ValueError(f"rows of shape {rows.shape} and columns of shape {columns.shape} do not match") from None
+        return i, j
 
     def interval(self, rows, columns, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Low and high ends between which entries at (rows[k], columns[k]), measured anew, lie with this probability.
@@ -296,7 +297,8 @@ class Completion:
         for end in ends:
             self._keep_in_bounds(end)
             end[observed] = centers[observed]
-        return tuple(ends)
+        low, high = ends
+        return low, high
 
     def _calibrated_deviations(self, rows, columns) -> np.ndarray:
         """Predicted deviations times the factors of rows and columns; 0 of observed entries."""
@@ -317,6 +319,7 @@ class Completion:
 
     @cached_property
     def _factors_of_columns(self) -> np.ndarray:
+        assert self.learned is not None  # Only tables that the factor model filled are asked.
         scores = held_out_scores(self.learned, self.observations)
         return self._calibration.column_factors(scores, np.arange(self.shape[1]))
 
@@ -808,13 +811,15 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     space, noise = lesson.space, lesson.noise_variance
     unused = unused_entries(space, observations, lesson.penalty, screening)
     in_partial = in_partial_columns(observations, unused)
-    solution = (solve or _solve_here)(space, observations, in_partial, penalty=lesson.penalty, progress=progress)
+    coefficients, status = (solve or _solve_here)(
+        space, observations, in_partial, penalty=lesson.penalty, progress=progress
+    )
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     names = observations.row_names, observations.column_names
     choices = choices_of(observations.origin) | lesson.choices
     choices |= data_in_words(whole, screening, found_at(observations, in_partial), names, noise, bounds)
     more = True, optimism, run, lesson.moved_rows, unused
-    return Completion(observations, space, *solution, noise, bounds, choices, *more)
+    return Completion(observations, space, coefficients, status, noise, bounds, choices, *more)
 
 
 def _solve_here(space, observations, unused, *, penalty, progress):
@@ -847,7 +852,7 @@ def data_in_words(whole, screening, unused: Found, names, noise: float, bounds) 
 
 def _bounds_words(whole, names, bounds) -> str | None:
     """What to say of entries that were observed where no prediction may be."""
-    low, high = np.float64((-np.inf, np.inf) if bounds is None else bounds)  # not in the type of the values
+    low, high = np.array((-np.inf, np.inf) if bounds is None else bounds, np.float64)  # not in the type of the values
     if whole.reach[0] >= low and whole.reach[1] <= high:
         return None
     outside = [found_at(o, np.flatnonzero((o.values < low) | (o.values > high)), first) for first, o in whole]

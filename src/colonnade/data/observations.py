@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -53,7 +54,7 @@ class Observations:
     full_scales: np.ndarray | None = None
     row_names: np.ndarray | None = None
     column_names: np.ndarray | None = None
-    origin: object = None
+    origin: Any = None
 
     def __post_init__(self):
         _check_arrays(self)
@@ -92,7 +93,7 @@ class Observations:
         m, n = values.shape
         dtype, index = real_dtype(values.dtype), index_dtype(m)
         counts = seen.sum(axis=0)
-        parts = [], [], []
+        parts: tuple[list, list, list] = [], [], []
         step = max(1, _BLOCK_CELLS // m)
         for lo in range(0, n, step):  # by blocks: the index arrays of a whole mask are 16 bytes a cell
             block = np.ascontiguousarray(seen[:, lo : lo + step].T)

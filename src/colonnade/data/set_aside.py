@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class SetAside:
     places: tuple[int, ...]
     names: tuple[str, ...]
     kinds: tuple[str, ...]
-    columns: object = None
+    columns: Any = None
     types: tuple = ()
 
     def in_words(self) -> str:

@@ -329,7 +329,7 @@ def _guaranteed_line(plan: Plan) -> str:
 
 
 def _noise_lines(plan: Plan) -> list[str]:
-    if plan.noise_std is None:
+    if plan.noise_std is None or plan.expected_error is None or plan.column_space_error is None:
         return []
     start = f"With noise of standard deviation {plan.noise_std:g}, {plan.n_entries:,} entries per column"
     if math.isinf(plan.expected_error):

@@ -76,7 +76,7 @@ def acquire(
     try:
         completion = _acquire(measurements, as_generator(random_state), rank, noise_std, rows)
     except BaseException as error:
-        error.observations = measurements.observations()
+        error.observations = measurements.observations()  # type: ignore[attr-defined]  # For the caller who catches it.
         raise
     used = _words(source.entries_read - start, budget, completion, measurements)
     return replace(completion, choices={**completion.choices, "budget": used})
