@@ -66,7 +66,12 @@ def test_all_pictures_are_left_to_the_notebook(completion, monkeypatch, backend,
 def test_a_notebook_draws_once(call):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    code = f"import numpy as np, colonnade as co\nM = np.outer(np.arange(9.0), np.arange(6.0))\nM[3:, 4:] = np.nan\nco.complete(M).{call}"
+    code = f"""
+import numpy as np, colonnade as co
+M = np.outer(np.arange(9.0), np.arange(6.0))
+M[3:, 4:] = np.nan
+co.complete(M).{call}
+"""
     cell = nbformat.v4.new_code_cell(code)
     nbclient.NotebookClient(nbformat.v4.new_notebook(cells=[cell])).execute()
     pictures = [out for out in cell.outputs if "image/png" in out.get("data", {})]

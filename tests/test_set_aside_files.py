@@ -278,7 +278,8 @@ def test_transposed(known, tmp_path, ending):
     completion = co.complete(co.read(path, transpose=True), **SETTINGS)
     assert completion.shape == (ROWS + 1, 8)
     files.write(completion, out)
-    read = pd.read_csv(out, keep_default_na=False) if ending == "csv" else pd.read_parquet(out)
+    exact = {"keep_default_na": False, "float_precision": "round_trip"}
+    read = pd.read_csv(out, **exact) if ending == "csv" else pd.read_parquet(out)
     assert read.columns.tolist() == frame.columns.tolist() and read["notes"].tolist() == NOTES[:8]
     assert read["n"].dtype == np.int64 and read["n"].tolist() == frame["n"].tolist()
     np.testing.assert_array_equal(read.drop(columns="notes").to_numpy(float), completion.to_dense().T)

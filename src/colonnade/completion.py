@@ -20,6 +20,7 @@ from ._support.arguments import (
     is_auto,
     named,
 )
+from ._support.logs import logged, logger
 from ._support.provenance import run_facts
 from ._support.threads import in_threads, one_blas_thread
 from .data.frames import frame_of
@@ -610,6 +611,7 @@ class Completion:
         return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}{wild}>"
 
 
+@logged
 def complete(
     data,
     *,
@@ -738,6 +740,7 @@ def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, p
     seed = 0 if random_state is None else int(as_generator(random_state).integers(2**31))
     if o.values.size == 0:
         raise ValueError(nothing_known(o.shape))
+    logger.debug("complete: learning from all columns")
     learned = learn_table(
         o.with_relative_weights(), rank=rank, orientation=orientation, seed=seed, progress=as_progress(progress)
     )
@@ -805,10 +808,12 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     if d == n and is_auto(rank):
         lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
     else:
+        logger.debug("complete: learning from %d full columns", d)
         lesson, optimism = learn_and_refine(
             observations, screening, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
         )
     space, noise = lesson.space, lesson.noise_variance
+    logger.debug("complete: solving the columns in %d directions", space.rank)
     unused = unused_entries(space, observations, lesson.penalty, screening)
     in_partial = in_partial_columns(observations, unused)
     coefficients, status = (solve or _solve_here)(
@@ -867,6 +872,7 @@ def _bounds_words(whole, names, bounds) -> str | None:
     )
 
 
+@logged
 def algorithm1(
     source, *, rank: int, n_full_columns: int, n_entries: int, probabilities=None, random_state=None
 ) -> Completion:

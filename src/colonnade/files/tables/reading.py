@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import as_choice, as_real, as_shape, printable
+from ..._support.logs import logged
 from ..._support.numbers import reads_as_number
 from ...data.observations import Observations
 from ...data.set_aside import named_columns
@@ -29,6 +30,7 @@ _NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of number
 _UNNAMED_INDEX = r"__index_level_\d+__"  # as pandas calls it in a Parquet file
 
 
+@logged
 def read(
     path,
     *,

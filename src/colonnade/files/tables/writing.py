@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._support.arguments import as_choice, as_real, printable
 from ..._support.atomic_writing import new_file, new_folder, refuse_without_room
+from ..._support.logs import logged
 from ...data.frames import FrameForm, arrow_form
 from .excel_writing import Filled, write_excel
 from .kinds import FileForm, blocks_of, holds_one_zarr, kind_of_name, needed_module, refuse_beyond_memory
@@ -23,6 +24,7 @@ _CHUNK = 1_000  # rows and columns of a Zarr chunk
 _LONGEST_NAMES = 256e6  # bytes of names in an npz file, all as wide as the longest
 
 
+@logged
 def write(completion, path, *, force: bool = False, intervals: float | None = None, rounding=None) -> None:
     """Write the filled matrix to a file, whole or not at all.
 

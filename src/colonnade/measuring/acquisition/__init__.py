@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..._support.arguments import as_choice, as_count, as_generator, as_real
+from ..._support.logs import logged
 from ...completion import Completion
 from ...data.sources import as_source
 from ._measuring import Measurements
@@ -13,6 +14,7 @@ from ._surveying import Survey
 from ._teaching import completion_of
 
 
+@logged
 def acquire(
     source,
     *,
