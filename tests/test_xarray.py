@@ -164,6 +164,28 @@ def test_what_is_no_array_of_numbers_is_refused(rng):
         co.complete(array, ignore="lat")
 
 
+def test_new_times_are_filled_by_what_was_learned(rng, tmp_path):
+    array, truth = field(rng)
+    first, later = array.isel(time=slice(0, 26)), array.isel(time=slice(26, 30)).transpose("lat", "lon", "time")
+    completion = co.complete(first)
+    longer = completion.extend(later)
+    assert longer.shape == (26, 30)
+    filled = longer.to_xarray()
+    xr.testing.assert_identical(filled.coords.to_dataset(), array.coords.to_dataset())
+    xr.testing.assert_identical(filled.isel(time=slice(0, 26)), completion.to_xarray())
+    np.testing.assert_allclose(at_sea(filled), at_sea(truth), atol=1e-6)
+    from_file = co.complete(co.read(written(first, tmp_path / "first.nc"))).extend(later)
+    xr.testing.assert_equal(from_file.to_xarray(), filled)
+    on_land = later.copy()
+    on_land[0, 1] = 1.0
+    with pytest.raises(ValueError, match="1 places of lat, lon have values in the new columns and none in the table"):
+        completion.extend(on_land)
+    with pytest.raises(ValueError, match="must have the dimensions lat, lon of the table"):
+        completion.extend(later.isel(lat=slice(0, 3)))
+    plain = completion.extend(2 * completion.to_dense()[:, :1]).to_xarray()
+    assert plain.dims == ("row", "column") and plain.shape == (26, 27)
+
+
 # ------------------------------------------------------------------------------------------------------ netCDF
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._support.arguments import shown
 from .frame_numbers import is_xarray, labels_as_text
-from .observations import Observations
+from .observations import Observations, as_observations
 
 if TYPE_CHECKING:
     import xarray
@@ -67,7 +67,7 @@ class ArrayForm:
         return f"{' and '.join(some)} have no value and stay empty" if some else None
 
 
-def observations_of_array(array, columns=None, *, weights=None) -> Observations:
+def observations_of_array(array, columns=None, *, weights=None, row_places=None) -> Observations:
     """The known entries of a DataArray of two or more dimensions.
 
     Parameters
@@ -78,6 +78,8 @@ def observations_of_array(array, columns=None, *, weights=None) -> Observations:
         second; of more, the one that holds dates or is called "time", else the first.
     weights : DataArray or array of the same shape, optional
         As of `Observations.from_dense`.
+    row_places : int64 array, optional
+        The rows of the matrix among all. Default: those with a value.
 
     Returns
     -------
@@ -98,12 +100,53 @@ def observations_of_array(array, columns=None, *, weights=None) -> Observations:
     places = [np.flatnonzero(known.any(axis=axis)) for axis in (1, 0)]
     if places[0].size == 0:
         raise ValueError("the DataArray holds no number: every value is NaN")
+    places[0] = places[0] if row_places is None else row_places
     names = [_names(array, dims, at) for dims, at in zip((row_dims, column_dims), places)]
     if weights is not None:
         weights = matrix_of(_weights_like(array, weights))[np.ix_(*places)]
     form = ArrayForm(_template(array), row_dims, column_dims, *places)
     some = matrix[np.ix_(*places)]
     return Observations.from_dense(some, weights=weights, row_names=names[0], column_names=names[1], origin=form)
+
+
+def observations_like(observations: Observations, new) -> Observations:
+    """New columns of a table as observations; those of a DataArray have the places of the first one as rows."""
+    form = array_form_of(observations.origin)
+    if form is None or not is_xarray(new):
+        return as_observations(new)
+    array = _one_array(new)
+    if {d: array.sizes.get(d) for d in form.rows} != {d: form.template.sizes[d] for d in form.rows}:
+        dims = ", ".join(map(str, form.rows))
+        raise ValueError(f"new columns must have the dimensions {dims} of the table; got {dict(array.sizes)}")
+    beyond = np.setdiff1d(observations_of_array(array, form.columns).origin.row_places, form.row_places)
+    if beyond.size:
+        raise ValueError(
+            f"{beyond.size:,} places of {', '.join(map(str, form.rows))} have values in the new columns and none in the"
+            " table, so nothing was learned of them; complete the whole again"
+        )
+    return observations_of_array(array, form.columns, row_places=form.row_places)
+
+
+def joined_origin(observations: Observations, new: Observations):
+    """The origin of a table with further columns: its dimension of columns is longer; None if that cannot be said."""
+    origin, form, other = observations.origin, array_form_of(observations.origin), array_form_of(new.origin)
+    if form is None:
+        return origin
+    if other is None or len(form.columns) > 1 or form.columns != other.columns:
+        return None
+    import xarray
+
+    how = {"coords": "different", "compat": "equals", "join": "exact"}
+    whole = xarray.concat([form.template, other.template.transpose(*form.template.dims)], form.columns[0], **how)
+    places = np.concatenate([form.column_places, form.sizes()[1] + other.column_places])
+    joined = replace(form, template=_template(whole), column_places=places)
+    return joined if origin is form else replace(origin, array=joined)
+
+
+def array_form_of(origin) -> ArrayForm | None:
+    """The form of a DataArray, which a netCDF file has among other things; None of other data."""
+    form = getattr(origin, "array", origin)
+    return form if isinstance(form, ArrayForm) else None
 
 
 def _one_array(data):
@@ -169,9 +212,8 @@ def _template(array):
 
 def form_of(observations) -> ArrayForm:
     """The form in which DataArrays are made of results: as the data came, else with dimensions row and column."""
-    origin = observations.origin
-    form = getattr(origin, "array", origin)  # A file has it among other things.
-    if isinstance(form, ArrayForm):
+    form = array_form_of(observations.origin)
+    if form is not None:
         return form
     try:
         import xarray
