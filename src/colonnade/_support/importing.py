@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from typing import Any
 
 
 def when_imported(name: str, function) -> None:
@@ -28,8 +29,9 @@ class _Watcher:
             spec = find_spec(name)
         finally:
             self._is_asking = False
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            run = spec.loader.exec_module
+        loader: Any = None if spec is None else spec.loader
+        if hasattr(loader, "exec_module"):
+            run = loader.exec_module
 
             def run_and_call(module) -> None:
                 run(module)
@@ -37,5 +39,5 @@ class _Watcher:
                     sys.meta_path.remove(self)
                     self._function()
 
-            spec.loader.exec_module = run_and_call
+            loader.exec_module = run_and_call
         return spec

@@ -72,8 +72,9 @@ class FrameForm:
         columns: list = [None] * len(self.columns)
         for k, place in enumerate(self._places()):
             columns[place] = self._column(self.columns[place], matrix[:, k], whole.get(k))
-        for k, place in enumerate(() if self.aside is None else self.aside.places):
-            columns[place] = _column_at(self.aside.columns, self.library, k)
+        if self.aside is not None:
+            for k, place in enumerate(self.aside.places):
+                columns[place] = _column_at(self.aside.columns, self.library, k)
         if self.library == "polars":
             import polars
 
