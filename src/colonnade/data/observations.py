@@ -107,17 +107,8 @@ class Observations:
         indptr = pointers_of(counts)
         names = as_names("row_names", row_names, m), as_names("column_names", column_names, n)
         _refuse_infinite(known, indptr, rows, names)
-        return cls(
-            (m, n),
-            indptr,
-            rows,
-            known,
-            np.concatenate(parts[2]) if weights is not None else None,
-            np.flatnonzero(counts == m),
-            None,
-            *names,
-            origin,
-        )
+        kept = np.concatenate(parts[2]) if weights is not None else None
+        return cls((m, n), indptr, rows, known, kept, np.flatnonzero(counts == m), None, *names, origin)
 
     @classmethod
     def from_triplets(
@@ -208,16 +199,9 @@ class Observations:
     def from_xarray(cls, array, *, columns=None, weights=None) -> Observations:
         """The entries of a DataArray that are not NaN, its dimensions stacked into rows and columns.
 
-        Parameters
-        ----------
-        array : xarray.DataArray of two or more dimensions
-            Places without any value, such as land in a map of the sea, are set aside. `Completion.to_xarray` has them
-            again, as NaN.
-        columns : name of a dimension, or several, optional
-            Those whose places are the columns of the matrix; the others are its rows. Default: of two dimensions the
-            second; of more, the one that holds dates or is called "time", else the first.
-        weights : DataArray or array of the same shape, optional
-            As of `from_dense`.
+        `columns` names the dimensions that are columns. Default: of two the second; of more, the one that holds dates
+        or is called "time", else the first. `weights` are as of `from_dense`, or a DataArray. Places without any value,
+        such as land in a map of the sea, are set aside; `Completion.to_xarray` has them again, as NaN.
         """
         from .xarrays import observations_of_array
 
