@@ -67,7 +67,8 @@ def test_ci_runs_the_commands_of_contributing():
 def test_the_workflow_covers_the_declared_pythons():
     jobs = yaml.safe_load(text_of(".github/workflows/ci.yml"))["jobs"]
     declared = re.findall(r":: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert jobs["everything"]["strategy"]["matrix"]["python"] == declared
+    tested = jobs["everything"]["strategy"]["matrix"]["python"]
+    assert tested[: len(declared)] == declared  # Later ones are tried before they are declared.
     assert PROJECT["requires-python"] == f">={declared[0]}"
     commands = [step.get("run", "") for job in jobs.values() for step in job["steps"]]
     assert ".ci/run" in commands and ".ci/oldest" in commands
