@@ -24,7 +24,7 @@ def test_a_result_by_blocks_and_asked_entries(triples, folder, run):  # noqa: F8
     code, out, err = run(*arguments)
     assert code == 0 and err == "" and "Read: triples of t.parquet, in 1 block of" in out, err
     completion = co.Completion.load("out")
-    answers = pd.read_csv("answers.csv")
+    answers = pd.read_csv("answers.csv", float_precision="round_trip")
     np.testing.assert_array_equal(answers.value, completion.entries([3, 0], [7, 80]))
     assert list(answers) == ["row", "column", "value", "low", "high"]
     before = contents(folder / "out")

@@ -93,7 +93,7 @@ def test_csv_with_odd_names_and_no_formula(known, tmp_path, ending, delimiter):
     pd.DataFrame(known, index=ROWS, columns=ODD).rename_axis("sample").to_csv(path, sep=delimiter)
     completion, again = there_and_back(path, out)
     same(completion, again, ROWS, [*ODD[:-1], "=x"])  # of a foreign file '=x is taken for a guarded =x
-    back = pd.read_csv(out, sep=delimiter, index_col=0)
+    back = pd.read_csv(out, sep=delimiter, index_col=0, float_precision="round_trip")
     np.testing.assert_array_equal(back.to_numpy(), completion.to_dense())
     assert back.index.name == "sample"
     for name in [*back.index, *back.columns]:
@@ -167,7 +167,7 @@ def test_zarr(known, tmp_path, transpose, monkeypatch):
     same(completion, again, *((None, ODD) if transpose else (ROWS, None)))
     assert zarr.open_array(tmp_path / "f.zarr", mode="r").metadata.zarr_format == 3
     group = zarr.create_group(tmp_path / "g.zarr")
-    group.create_array("X", data=known, fill_value=np.nan)
+    group.create_array("X", shape=known.shape, dtype=known.dtype, fill_value=np.nan)[:] = known
     same(*there_and_back(tmp_path / "g.zarr", tmp_path / "h.zarr"))
     assert "X" in zarr.open_group(tmp_path / "h.zarr", mode="r")
 
@@ -331,7 +331,9 @@ def test_asked_entries(known, rng, tmp_path, ending, ending_out, transpose):
         (tmp_path / "w.csv").write_text(text.replace("'=x", "''=x"))
     files.write_entries(completion, tmp_path / f"w.{ending}", out, level=0.8)
     found = (
-        pd.read_parquet(out) if ending_out == "parquet" else pd.read_csv(out, sep="\t" if ending_out == "tsv" else ",")
+        pd.read_parquet(out)
+        if ending_out == "parquet"
+        else pd.read_csv(out, sep="\t" if ending_out == "tsv" else ",", float_precision="round_trip")
     )
     low, high = completion.interval(i, j, 0.8)
     for name, expected in (("value", completion.entries(i, j)), ("low", low), ("high", high)):
@@ -345,7 +347,7 @@ def test_asked_entries_by_position_and_what_is_refused(known, tmp_path):
     completion = co.complete(known, rank=2)
     (tmp_path / "w.csv").write_text("row,column\n0,1\n11,9\n")
     files.write_entries(completion, tmp_path / "w.csv", tmp_path / "e.csv")
-    found = pd.read_csv(tmp_path / "e.csv")
+    found = pd.read_csv(tmp_path / "e.csv", float_precision="round_trip")
     assert found["row"].tolist() == [0, 11] and found["value"].tolist() == completion.entries([0, 11], [1, 9]).tolist()
     named = co.complete(co.Observations.from_dense(known, row_names=ROWS, column_names=["a", *"abcdefghi"]), rank=2)
     for which, text, words in (

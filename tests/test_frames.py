@@ -63,6 +63,16 @@ def test_the_frame_that_came_in_comes_back_filled(known):
     pd.testing.assert_frame_equal(frame, pd.DataFrame(filled, index=list("abcdefghij"), columns=names))
 
 
+def test_nested_rows_and_text_beside_the_numbers_are_kept(known):
+    nested = pd.MultiIndex.from_product([["x", "y"], range(5)], names=["site", "day"])
+    frame = pd.DataFrame(known, index=nested, columns=[f"c{j}" for j in range(8)]).assign(note="n")
+    back = co.complete(frame, rank=2).to_frame()
+    assert back.index.equals(nested) and back.index.names == ["site", "day"] and (back["note"] == "n").all()
+    np.testing.assert_array_equal(back.drop(columns="note").to_numpy(), co.complete(known, rank=2).to_dense())
+    of_polars = co.complete(pl.from_pandas(frame.reset_index(drop=True)), rank=2).to_frame()
+    assert isinstance(of_polars, pl.DataFrame) and of_polars.columns == frame.columns.tolist()
+
+
 def test_what_stays_unknown_is_nan_or_null():
     table = pa.table({"a": pa.array([1.0, 2.0], pa.float32()), "b": pa.array([None, None], pa.float32())})
     settings = {"rank": 1, "center": False, "shrinkage": 0}
@@ -93,7 +103,7 @@ def test_dates_are_names(rng):
     hours = pd.date_range("2024-01-01", periods=30, freq="h")
     completion = co.complete(pd.DataFrame(known, index=hours, columns=list("abcdefgh")))
     expected = completion.entries([4, 9], 6)
-    for asked in (hours[[4, 9]], list(hours[[4, 9]]), hours[[4, 9]].to_pydatetime(), hours.to_numpy()[[4, 9]]):
+    for asked in (hours[[4, 9]], list(hours[[4, 9]]), hours[[4, 9]].to_pydatetime(), hours.to_numpy("M8[ns]")[[4, 9]]):
         np.testing.assert_array_equal(completion.entries(asked, "g"), expected)
     assert completion.entries(hours[9], "g") == completion.entries(hours.to_numpy()[9], "g") == expected[1]
     with pytest.raises(ValueError, match="none is called '2023-05-01 00:00:00' among '2024-01-01 00:00:00'"):

@@ -66,7 +66,10 @@ def _imports_below(node, package, function):
             base = ".".join(part for part in (base, child.module) if part)
             yield from ((function, *_target(base, alias.name)) for alias in child.names if _is_ours(base))
         is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
-        yield from _imports_below(child, package, child.name if is_function else function)
+        inside = child.name if is_function else function
+        if isinstance(child, ast.If) and getattr(child.test, "id", None) == "TYPE_CHECKING":
+            inside = "TYPE_CHECKING"  # Never executed, so no circle.
+        yield from _imports_below(child, package, inside)
 
 
 def _is_ours(dotted):
@@ -162,6 +165,17 @@ def test_no_module_hides_a_public_name():
     at_the_root = {room_of(name) for name in MODULES}
     hidden = [name for name in colonnade._MODULE_OF if name in at_the_root]
     assert not hidden, "importing that module would replace the public name"
+
+
+def test_type_checkers_see_every_public_name():
+    seen = {
+        (f"{module}.{name}".strip(".") if name else module)
+        for where, module, name in IMPORTS[""]
+        if where == "TYPE_CHECKING"
+    }
+    loaded = {f"{module}.{name}" for name, module in colonnade._MODULE_OF.items()} | set(colonnade._MODULES.values())
+    assert seen == loaded
+    assert set(colonnade.__all__) == {*colonnade._MODULE_OF, *colonnade._MODULES}
 
 
 def test_every_public_name_is_found():

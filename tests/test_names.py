@@ -91,7 +91,7 @@ def write_kind(M, kind, path):
     elif kind == "zarr":
         zarr.create_array(path, data=M)
     elif kind == "group.zarr":
-        zarr.create_group(path).create_array("X", data=M)
+        zarr.create_group(path).create_array("X", shape=M.shape, dtype=M.dtype)[:] = M
     elif kind == "triples.csv":
         triples(M, labels=True).to_csv(path, index=False)
     else:

@@ -268,7 +268,7 @@ def test_a_zarr_folder_with_other_things_is_not_replaced(folder, run):  # noqa: 
     M = problem(np.random.default_rng(1))
     group = zarr.create_group(str(folder / "t.zarr"))
     for name in ("X", "years_of_work"):
-        group.create_array(name, data=M)
+        group.create_array(name, shape=M.shape, dtype=M.dtype)[:] = M
     before = state(folder)
     code, _, err = run("complete", "t.zarr", "--key", "X", "-o", "t.zarr", "--force")
     assert code == 5 and "folder with other things" in err and state(folder) == before

@@ -193,7 +193,7 @@ def test_names_that_repeat_nested_names_and_repeated_rows(known):
         expected = frame.copy()
         expected.isetitem([0, 1, 3, 4, 5, 6], co.complete(known, **SETTINGS).to_dense())
         pd.testing.assert_frame_equal(completion.to_frame(), expected)
-        assert completion.column_names.tolist() == [str(columns[k]) for k in (0, 1, 3, 4, 5, 6)]
+        assert completion.column_names.tolist() == [str(columns.tolist()[k]) for k in (0, 1, 3, 4, 5, 6)]
 
 
 def test_hostile_names(known):

@@ -1,8 +1,32 @@
 """colonnade: complete a matrix of which some columns are known in full and the rest at a few entries each."""
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING
 
-# A public name is imported when it is first asked for, so that the command line starts at once.
+from ._support.importing import when_imported
+
+__version__ = "0.2.0"
+
+# A public name is imported when it is first asked for, so that the command line starts at once. Editors and type
+# checkers read the imports under TYPE_CHECKING instead; a test compares the two lists.
+if TYPE_CHECKING:
+    from . import experiments, files, methods
+    from .completion import Completion, algorithm1, complete
+    from .data.observations import Observations
+    from .data.sampling import observe
+    from .data.sources import Source
+    from .files import read
+    from .interfaces.imputers.complete_sides import CompleteColumnsImputer, CompleteRowsImputer
+    from .interfaces.imputers.low_rank import LowRankImputer
+    from .interfaces.inspection import inspect
+    from .measuring import evaluation, harness, leaderboard, theory
+    from .measuring.acquisition import acquire
+    from .measuring.planning import Plan, plan
+    from .measuring.row_selection import select_rows
+    from .methods.comparison import compare
+    from .model.column_space import ColumnSpace, fit_column_space
+    from .model.solve import Status, solve_columns
+    from .scaling import dask
+    from .scaling.blocks import complete_triples
 _MODULE_OF = {
     "ColumnSpace": "model.column_space",
     "CompleteColumnsImputer": "interfaces.imputers.complete_sides",
@@ -37,10 +61,40 @@ _MODULES = {
     "theory": "measuring.theory",
 }
 
-__all__ = [*_MODULE_OF, *_MODULES]
+__all__ = [
+    "ColumnSpace",
+    "CompleteColumnsImputer",
+    "CompleteRowsImputer",
+    "Completion",
+    "LowRankImputer",
+    "Observations",
+    "Plan",
+    "Source",
+    "Status",
+    "acquire",
+    "algorithm1",
+    "compare",
+    "complete",
+    "complete_triples",
+    "dask",
+    "evaluation",
+    "experiments",
+    "files",
+    "fit_column_space",
+    "harness",
+    "inspect",
+    "leaderboard",
+    "methods",
+    "observe",
+    "plan",
+    "read",
+    "select_rows",
+    "solve_columns",
+    "theory",
+]
 
 
-def __getattr__(name):
+def __getattr__(name: str):
     from importlib import import_module
 
     if name in _MODULES:
@@ -53,3 +107,10 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *__all__})
+
+
+def _register_accessor() -> None:
+    from .interfaces import xarray_accessor  # noqa: F401
+
+
+when_imported("xarray", _register_accessor)

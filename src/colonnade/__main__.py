@@ -20,7 +20,7 @@ def main() -> None:
             return
         print("the command line needs a few more packages: pip install 'colonnade[cli]'", file=sys.stderr)
         sys.exit(2)
-    code = 0
+    code: int | str | None = 0
     try:
         run()
     except SystemExit as end:

@@ -20,6 +20,7 @@ from ._support.arguments import (
     is_auto,
     named,
 )
+from ._support.logs import logged, logger
 from ._support.provenance import run_facts
 from ._support.threads import in_threads, one_blas_thread
 from .data.frames import frame_of
@@ -27,6 +28,7 @@ from .data.observations import Observations, as_observations, place_of
 from .data.sampling import observe
 from .data.set_aside import choices_of
 from .data.sources import as_source
+from .data.xarrays import array_of, dataset_of
 from .model.column_space import ColumnSpace, fit_column_space, no_variances
 from .model.extension import extend_completion
 from .model.factors import thin_factors
@@ -41,6 +43,7 @@ from .model.posterior import deviations, plain_noise
 from .model.selection import Learned, learn_table, outliers
 from .model.solve import Status, name_overflows, solve_columns
 from .uncertainty.calibration import Calibration, calibrate
+from .uncertainty.certificate_table import Certificates
 from .uncertainty.diagnostics import verdict_on
 from .uncertainty.draws import (
     LEVEL,
@@ -54,7 +57,7 @@ from .uncertainty.explaining import explain_entry
 from .uncertainty.explanation import Explanation
 from .uncertainty.factor_posterior import mean_deviations, noise_std
 from .uncertainty.held_out import held_out_scores, scores_of_columns, scores_of_trials
-from .uncertainty.long_frame import long_frame
+from .uncertainty.long_frame import long_frame, values_and_ends
 from .uncertainty.means import mean_errors, means_and_ends
 from .uncertainty.verdict import Verdict
 
@@ -228,6 +231,23 @@ class Completion:
             return frame_of(self.to_dense(), self.observations)
         return long_frame(self, as_real("interval", interval, 0, 1, "()"))
 
+    def to_xarray(self, interval: float | None = None):
+        """The filled matrix as a DataArray with the dimensions, coordinates and attributes of the one that came in.
+
+        Other data become a DataArray with the dimensions row and column. Needs xarray.
+
+        Parameters
+        ----------
+        interval : float, optional
+            A probability such as 0.9: the result is then a Dataset with the variables value, low, high and filled
+            (True where the value was filled). Default: the DataArray of values alone.
+        """
+        if interval is None:
+            return array_of(self.to_dense(), self.observations)
+        found = values_and_ends(self, as_real("interval", interval, 0, 1, "()"))
+        matrices = dict(zip(("value", "low", "high"), found)) | {"filled": self.filled_mask()}
+        return dataset_of(matrices, self.observations)
+
     def entries(self, rows, columns) -> np.ndarray:
         """Single entries at ``(rows[k], columns[k])``, numbers or names; the two are broadcast against each other."""
         rows, columns = self._places(rows, columns)
@@ -245,9 +265,10 @@ class Completion:
         rows = as_places("rows", rows, self.row_names, m)
         columns = as_places("columns", columns, self.column_names, n)
         try:
-            return np.broadcast_arrays(rows, columns)
+            i, j = np.broadcast_arrays(rows, columns)
         except ValueError:
             raise ValueError(f"rows of shape {rows.shape} and columns of shape {columns.shape} do not match") from None
+        return i, j
 
     def interval(self, rows, columns, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Low and high ends between which entries at (rows[k], columns[k]), measured anew, lie with this probability.
@@ -272,7 +293,8 @@ class Completion:
         for end in ends:
             self._keep_in_bounds(end)
             end[observed] = centers[observed]
-        return tuple(ends)
+        low, high = ends
+        return low, high
 
     def _calibrated_deviations(self, rows, columns) -> np.ndarray:
         """Predicted deviations times the factors of rows and columns; 0 of observed entries."""
@@ -293,6 +315,7 @@ class Completion:
 
     @cached_property
     def _factors_of_columns(self) -> np.ndarray:
+        assert self.learned is not None  # Only tables that the factor model filled are asked.
         scores = held_out_scores(self.learned, self.observations)
         return self._calibration.column_factors(scores, np.arange(self.shape[1]))
 
@@ -435,12 +458,12 @@ class Completion:
         """
         return explain_entry(self, row, column, level)
 
-    def certificates(self) -> np.recarray:
+    def certificates(self) -> Certificates:
         """How far each column can be trusted: see `certificates.certify`."""
         return self._certificates.copy()
 
     @cached_property
-    def _certificates(self) -> np.recarray:
+    def _certificates(self) -> Certificates:
         from .uncertainty.certificates import certify
 
         return certify(self)
@@ -583,6 +606,7 @@ class Completion:
         return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}{wild}>"
 
 
+@logged
 def complete(
     data,
     *,
@@ -721,6 +745,7 @@ def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, p
     bounds = checked_bounds(bounds)
     if o.values.size == 0:
         raise ValueError(nothing_known(o.shape))
+    logger.debug("complete: learning from all columns")
     if learned is None:
         given = {"rank": rank, "orientation": orientation, "seed": _seed(random_state)}
         learned = learn_table(o.with_relative_weights(), **given, progress=as_progress(progress))
@@ -788,19 +813,23 @@ def completed_by(solve, observations, bounds, random_state, progress, *, rank, c
     if d == n and is_auto(rank):
         lesson, optimism = every_column_is_full(m, observations.values.dtype), 1.0
     else:
+        logger.debug("complete: learning from %d full columns", d)
         lesson, optimism = learn_and_refine(
             observations, screening, rank=rank, center=center, shrinkage=shrinkage, refine=refine, random_state=rng
         )
     space, noise = lesson.space, lesson.noise_variance
+    logger.debug("complete: solving the columns in %d directions", space.rank)
     unused = unused_entries(space, observations, lesson.penalty, screening)
     in_partial = in_partial_columns(observations, unused)
-    solution = (solve or _solve_here)(space, observations, in_partial, penalty=lesson.penalty, progress=progress)
+    coefficients, status = (solve or _solve_here)(
+        space, observations, in_partial, penalty=lesson.penalty, progress=progress
+    )
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
     names = observations.row_names, observations.column_names
     choices = choices_of(observations.origin) | lesson.choices
     choices |= data_in_words(whole, screening, found_at(observations, in_partial), names, noise, bounds)
     more = True, optimism, run, lesson.moved_rows, unused
-    return Completion(observations, space, *solution, noise, bounds, choices, *more)
+    return Completion(observations, space, coefficients, status, noise, bounds, choices, *more)
 
 
 def _solve_here(space, observations, unused, *, penalty, progress):
@@ -833,7 +862,7 @@ def data_in_words(whole, screening, unused: Found, names, noise: float, bounds) 
 
 def _bounds_words(whole, names, bounds) -> str | None:
     """What to say of entries that were observed where no prediction may be."""
-    low, high = np.float64((-np.inf, np.inf) if bounds is None else bounds)  # not in the type of the values
+    low, high = np.array((-np.inf, np.inf) if bounds is None else bounds, np.float64)  # not in the type of the values
     if whole.reach[0] >= low and whole.reach[1] <= high:
         return None
     outside = [found_at(o, np.flatnonzero((o.values < low) | (o.values > high)), first) for first, o in whole]
@@ -848,6 +877,7 @@ def _bounds_words(whole, names, bounds) -> str | None:
     )
 
 
+@logged
 def algorithm1(
     source, *, rank: int, n_full_columns: int, n_entries: int, probabilities=None, random_state=None
 ) -> Completion:

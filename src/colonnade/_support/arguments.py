@@ -17,9 +17,10 @@ def as_count(name: str, value, low: int, high: int | None = None, why: str = "")
     allowed = f"a whole number from {low:,}" + (f" to {high:,}" if high is not None else " on") + why
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}; got {value!r}")
-    if value < low or (high is not None and value > high):
+    count = int(value)
+    if count < low or (high is not None and count > high):
         raise ValueError(f"{name} must be {allowed}; got {value}")
-    return int(value)
+    return count
 
 
 def as_real(name: str, value, low: float = -math.inf, high: float = math.inf, ends: str = "[]", why: str = "") -> float:
@@ -31,11 +32,12 @@ def as_real(name: str, value, low: float = -math.inf, high: float = math.inf, en
     allowed += why
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}; got {value!r}")
-    above = value >= low if ends[0] == "[" else value > low
-    below = value <= high if ends[1] == "]" else value < high
-    if not (above and below and math.isfinite(value)):
+    number = float(value)
+    above = number >= low if ends[0] == "[" else number > low
+    below = number <= high if ends[1] == "]" else number < high
+    if not (above and below and math.isfinite(number)):
         raise ValueError(f"{name} must be {allowed}; got {value!r}")
-    return float(value)
+    return number
 
 
 def as_delta(value) -> float:
@@ -165,6 +167,8 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
     Dates go by their text, as the labels of data frames do.
     """
     given = np.asarray(value, dtype=object if isinstance(value, (list, tuple)) else None)
+    if given.dtype.kind == "M":
+        given = given.astype("datetime64[us]")  # Of nanoseconds numpy makes integers, not dates.
     if given.dtype.kind in "OM":
         given = np.vectorize(_dates_as_text, otypes=[object])(given)
     text = [isinstance(one, str) for one in given.flat] if given.dtype.kind in "OU" else [False]

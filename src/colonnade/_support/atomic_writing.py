@@ -118,6 +118,7 @@ def in_bytes(size: float) -> str:
 
 def name_file(error: BaseException, path: Path, working: Path) -> None:
     """Let an error of the disk tell which file was to be written, not under which name it was begun."""
-    is_of_disk = isinstance(error, OSError) and error.errno is not None
-    if is_of_disk and (error.filename is None or str(error.filename).startswith(str(working))):
+    if not isinstance(error, OSError) or error.errno is None:
+        return
+    if error.filename is None or str(error.filename).startswith(str(working)):
         error.filename = str(path)

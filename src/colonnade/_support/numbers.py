@@ -24,7 +24,7 @@ def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
     if values.dtype.kind in "OUS":  # a list with one string makes strings of all
         values = np.asarray(data, dtype=object)
     if values.dtype.kind == "O":
-        values = _numbers_of_objects(name, values if mask is None else np.where(mask, None, values))
+        values = _numbers_of_objects(name, values if mask is None else np.where(mask, np.array(None), values))
     elif values.dtype.kind not in "fiub":
         raise TypeError(_not_numbers(name, range(values.shape[-1] if values.ndim else 1), values.dtype))
     refuse_rounded(data)

@@ -166,6 +166,6 @@ def _lock(file) -> None:
     except ModuleNotFoundError:
         import msvcrt
 
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]  # Windows only.
     else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

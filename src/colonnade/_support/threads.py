@@ -119,7 +119,8 @@ def in_threads(
     """
     pieces = list(pieces)
     total, todo = len(pieces), deque(range(len(pieces)))
-    results, failures = [None] * total, []
+    results: list = [None] * total
+    failures: list[BaseException] = []
 
     def drain(report=None):
         while todo and not failures:
@@ -171,7 +172,8 @@ def ahead(items: Iterable, depth: int = 2, stop: Callable = lambda: None) -> Ite
 
     `stop` is called when the caller has had enough, and should make a fetch that takes long fail.
     """
-    waiting, ended = queue.Queue(depth), threading.Event()
+    waiting: queue.Queue = queue.Queue(depth)
+    ended = threading.Event()
 
     def fetch():
         try:
@@ -219,7 +221,8 @@ class InBackground:
 
     def __init__(self, n_threads: int = 2, most_waiting: int = 3):
         self._pool = ThreadPoolExecutor(n_threads)
-        self._waiting, self._most = deque(), most_waiting
+        self._waiting: deque = deque()
+        self._most = most_waiting
 
     def call(self, function: Callable, *arguments) -> None:
         """Begin when a thread is free; waits while too many calls do."""

@@ -14,6 +14,19 @@ def library_of(frame) -> str | None:
     return next((root for root in roots if root in ("pandas", "polars", "pyarrow")), None)
 
 
+def known_library_of(frame) -> str:
+    """The library of what is known to be a frame."""
+    library = library_of(frame)
+    if library is None:
+        raise TypeError(f"a data frame of pandas, polars or Arrow is needed; got {type(frame).__name__}")
+    return library
+
+
+def is_xarray(data) -> bool:
+    """Whether `data` is a DataArray or Dataset of xarray, also of a class made from them."""
+    return any(kind.__module__.partition(".")[0] == "xarray" for kind in type(data).__mro__)
+
+
 def labels_as_text(index) -> list[str] | None:
     """The labels of a pandas Index as text; None if it only counts from 0."""
     if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None:
@@ -39,14 +52,14 @@ def matrix_of_frame(frame, *, can_ignore: bool = False) -> np.ndarray:
     A column that is not numeric or Boolean is refused by name: "1.5" in quotes is not a number. `can_ignore` says that
     the caller has the keyword `ignore`, which messages then name.
     """
-    library = library_of(frame)
+    library = known_library_of(frame)
     refuse_lazy(frame)
     series = series_of(frame, library)
     refuse_columns([one for one in series if not is_numeric(*one[1:])], len(series))
     refuse_empty(frame)
-    for one in series:
-        if one[2] is not None:
-            _refuse_rounded(*one, can_ignore)
+    for name, kind, column in series:
+        if column is not None:
+            _refuse_rounded(name, kind, column, can_ignore)
     single = all(str(kind).lower() in ("float32", "float", "null") for _, kind, _ in series)
     dtype = "float32" if single else "float64"
     if library == "pandas":

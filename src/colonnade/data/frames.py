@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from .frame_numbers import labels_as_text, library_of, matrix_of_frame, refuse_empty, refuse_lazy, series_of
+from .frame_numbers import (
+    known_library_of,
+    labels_as_text,
+    library_of,
+    matrix_of_frame,
+    refuse_empty,
+    refuse_lazy,
+    series_of,
+)
 from .set_aside import SetAside, other_kind, split
 
 
@@ -32,8 +41,8 @@ class FrameForm:
     """
 
     library: str
-    columns: object
-    index: object = None
+    columns: Any
+    index: Any = None
     aside: SetAside | None = None
     whole: dict = field(default_factory=dict)
 
@@ -63,8 +72,9 @@ class FrameForm:
         columns: list = [None] * len(self.columns)
         for k, place in enumerate(self._places()):
             columns[place] = self._column(self.columns[place], matrix[:, k], whole.get(k))
-        for k, place in enumerate(() if self.aside is None else self.aside.places):
-            columns[place] = _column_at(self.aside.columns, self.library, k)
+        if self.aside is not None:
+            for k, place in enumerate(self.aside.places):
+                columns[place] = _column_at(self.aside.columns, self.library, k)
         if self.library == "polars":
             import polars
 
@@ -88,7 +98,8 @@ class FrameForm:
 
         if self.aside is None and not whole:
             return pandas.DataFrame(matrix, index=self.index, columns=self.columns)
-        places, groups = np.array(self._places()), {}
+        places = np.array(self._places())
+        groups: dict = {}
         for k in range(matrix.shape[1]):
             groups.setdefault(whole.get(k, matrix.dtype), []).append(k)
         parts = [pandas.DataFrame(matrix[:, ks], columns=places[ks]).astype(kind) for kind, ks in groups.items()]
@@ -212,7 +223,7 @@ def matrix_and_form(frame, ignore=(), only=None) -> tuple[np.ndarray, FrameForm]
     ignore, only : names of columns
         As of `set_aside.split`.
     """
-    library = library_of(frame)
+    library = known_library_of(frame)
     refuse_lazy(frame)
     series = series_of(frame, library)
     refuse_empty(frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -12,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from .._support.arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
 from .._support.numbers import before_rounding, first_rounded, numbers_of, rounded_words
 from .._support.threads import in_threads
+from .frame_numbers import is_xarray
 from .frames import is_frame, matrix_and_form
 from .set_aside import named_columns
 from .sources import real_dtype
@@ -52,7 +54,7 @@ class Observations:
     full_scales: np.ndarray | None = None
     row_names: np.ndarray | None = None
     column_names: np.ndarray | None = None
-    origin: object = None
+    origin: Any = None
 
     def __post_init__(self):
         _check_arrays(self)
@@ -91,7 +93,7 @@ class Observations:
         m, n = values.shape
         dtype, index = real_dtype(values.dtype), index_dtype(m)
         counts = seen.sum(axis=0)
-        parts = [], [], []
+        parts: tuple[list, list, list] = [], [], []
         step = max(1, _BLOCK_CELLS // m)
         for lo in range(0, n, step):  # by blocks: the index arrays of a whole mask are 16 bytes a cell
             block = np.ascontiguousarray(seen[:, lo : lo + step].T)
@@ -105,17 +107,8 @@ class Observations:
         indptr = pointers_of(counts)
         names = as_names("row_names", row_names, m), as_names("column_names", column_names, n)
         _refuse_infinite(known, indptr, rows, names)
-        return cls(
-            (m, n),
-            indptr,
-            rows,
-            known,
-            np.concatenate(parts[2]) if weights is not None else None,
-            np.flatnonzero(counts == m),
-            None,
-            *names,
-            origin,
-        )
+        kept = np.concatenate(parts[2]) if weights is not None else None
+        return cls((m, n), indptr, rows, known, kept, np.flatnonzero(counts == m), None, *names, origin)
 
     @classmethod
     def from_triplets(
@@ -201,6 +194,18 @@ class Observations:
         coordinates = S.tocoo()
         i, j, x = coordinates.row, coordinates.col, coordinates.data
         return cls.from_triplets(i, j, x, S.shape, row_names=row_names, column_names=column_names, origin=origin)
+
+    @classmethod
+    def from_xarray(cls, array, *, columns=None, weights=None) -> Observations:
+        """The entries of a DataArray that are not NaN, its dimensions stacked into rows and columns.
+
+        `columns` names the dimensions that are columns. Default: of two the second; of more, the one that holds dates
+        or is called "time", else the first. `weights` are as of `from_dense`, or a DataArray. Places without any value,
+        such as land in a map of the sea, are set aside; `Completion.to_xarray` has them again, as NaN.
+        """
+        from .xarrays import observations_of_array
+
+        return observations_of_array(array, columns, weights=weights)
 
     @property
     def n_observed(self) -> np.ndarray:
@@ -474,7 +479,7 @@ def _refuse_names(data, ignore, only) -> None:
 
 
 def as_observations(data, *, ignore=(), only=None) -> Observations:
-    """Observations from whatever a user has: they themselves, an array, a masked array, a data frame, sparse.
+    """Observations from whatever a user has: they themselves, an array, a data frame, a DataArray, a sparse matrix.
 
     `ignore` and `only` name columns of a data frame, as of `Observations.from_dense`.
     """
@@ -486,4 +491,6 @@ def as_observations(data, *, ignore=(), only=None) -> Observations:
         raise TypeError(f"{shown(data)} is a name, not data: read a file with colonnade.read")
     if type(data).__module__.startswith("scipy.sparse"):
         return Observations.from_sparse(data)
+    if is_xarray(data):
+        return Observations.from_xarray(data)
     return Observations.from_dense(data, ignore=ignore, only=only)

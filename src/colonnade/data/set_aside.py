@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class SetAside:
     places: tuple[int, ...]
     names: tuple[str, ...]
     kinds: tuple[str, ...]
-    columns: object = None
+    columns: Any = None
     types: tuple = ()
 
     def in_words(self) -> str:
@@ -67,9 +68,11 @@ def listed(names, kinds) -> str:
 
 
 def choices_of(origin) -> dict[str, str]:
-    """What `Completion.choices` says of the columns that were set aside; `origin` is that of the observations."""
-    aside = getattr(origin, "aside", None)
-    return {} if aside is None else {"set aside": aside.in_words()}
+    """What `Completion.choices` says of data that were set aside; `origin` is that of the observations."""
+    aside, array = getattr(origin, "aside", None), getattr(origin, "array", origin)
+    empty = array.empty_in_words() if hasattr(array, "empty_in_words") else None
+    said = {"set aside": None if aside is None else aside.in_words(), "empty places": empty}
+    return {about: words for about, words in said.items() if words is not None}
 
 
 def other_kind(kind, column=None) -> str | None:

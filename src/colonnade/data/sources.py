@@ -50,7 +50,8 @@ class Source:
                 raise ValueError(f"a source must have rows and columns; its shape is {tuple(self._array.shape)}")
             if self._array.dtype.kind not in "fiub":
                 raise TypeError(f"a source must hold real numbers; its dtype is {self._array.dtype}")
-            self.shape = tuple(int(k) for k in self._array.shape)
+            m, n = self._array.shape
+            self.shape = int(m), int(n)
             self.dtype = real_dtype(self._array.dtype)
         self.entries_read = 0
 
@@ -86,6 +87,7 @@ class Source:
         return result
 
     def _call(self, rows, columns) -> np.ndarray:
+        assert self._function is not None  # Only sources made from a function come here.
         result = self._function(rows, columns)
         refuse_mask("what the source function returned", result)
         result = np.asarray(result)

@@ -1,4 +1,4 @@
-"""Files in and out: npy, npz, csv, Parquet (wide or triples) and Zarr, with the names of rows and columns."""
+"""Files in and out, with the names of rows and columns: npy, npz, csv, Parquet, Zarr, xlsx and netCDF."""
 
 from .tables.arrays import checked_headers
 from .tables.entries import Asked, read_asked, write_entries

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from .._support.arguments import named
+from .._support.html import html_facts
 from .._support.threads import one_blas_thread
 from ..completion import chosen_method
 from ..data.observations import Observations, as_observations
@@ -32,11 +31,7 @@ class Inspection(dict):
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(words)}</td></tr>'
-            for name, _, words in (line.partition(": ") for line in self.lines())
-        )
-        return f"<table>{rows}</table>"
+        return html_facts(self.lines())
 
 
 def inspect(data, *, ignore=(), only=None) -> Inspection:

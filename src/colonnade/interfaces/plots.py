@@ -31,12 +31,15 @@ class Palette:
 def plot_completion(completion, what=None, ax=None):
     """Draw one picture of a completion, or all four; see `Completion.plot`."""
     if what is None and ax is None:
+        import matplotlib
         from matplotlib import pyplot
 
         figure, axes = pyplot.subplots(2, 2, figsize=(11, 8), layout="constrained")
         for name, panel in zip(PICTURES, axes.ravel()):
             PICTURES[name](panel, completion, Palette())
             panel.set_title(name)
+        if "inline" in matplotlib.get_backend():
+            pyplot.close(figure)  # A notebook shows the figure that is returned; pyplot would draw it once more.
         return figure
     what = as_choice("what", what, tuple(PICTURES))
     if ax is None:

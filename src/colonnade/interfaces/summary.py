@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 
 from .._support.arguments import shown
+from .._support.html import html_facts
 from ..model.solve import Status
 from ..uncertainty.certificates import verdicts_in_words
 
@@ -38,7 +39,7 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     seen, status = completion.n_observed, completion.status
     filled, full = np.isin(status, [one for one in Status if one.is_filled]), status == Status.FULL
     table = completion.certificates() if verdicts else None
-    words, counts = np.unique(table.verdict if verdicts else (), return_counts=True)
+    words, counts = np.unique(() if table is None else table.verdict, return_counts=True)
     noise = completion.noise_std
     n_empty_rows = 0 if completion.center is None else int(np.isnan(completion.center).sum())
     learned = completion.learned
@@ -116,8 +117,4 @@ def not_filled(summary: dict) -> list[str]:
 def notebook_html(completion) -> str:
     """What a notebook shows of a completion: what it is, what was chosen and how far to trust it."""
     lines = in_words(summarise(completion)) if completion.shape[1] <= _NOTEBOOK_COLUMNS else []
-    rows = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(words)}</td></tr>'
-        for name, _, words in (line.partition(": ") for line in lines)
-    )
-    return f"<div><strong>{escape(repr(completion)[1:-1])}</strong><table>{rows}</table></div>"
+    return f"<div><strong>{escape(repr(completion)[1:-1])}</strong>{html_facts(lines)}</div>"

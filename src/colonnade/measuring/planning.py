@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.arguments import as_count, as_generator, as_orthonormal, as_probabilities, as_real, as_sizes
+from .._support.html import html_lines
 from .._support.threads import one_blas_thread
 from .theory import SampleSize, basis_coherence, corollary1, expected_distinct, lemma2, theorem1
 
@@ -74,6 +75,9 @@ class Plan:
         return "\n".join([*numbers, self.practical_source])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html_lines(str(self).splitlines())}</div>"
 
 
 @one_blas_thread()
@@ -325,7 +329,7 @@ def _guaranteed_line(plan: Plan) -> str:
 
 
 def _noise_lines(plan: Plan) -> list[str]:
-    if plan.noise_std is None:
+    if plan.noise_std is None or plan.expected_error is None or plan.column_space_error is None:
         return []
     start = f"With noise of standard deviation {plan.noise_std:g}, {plan.n_entries:,} entries per column"
     if math.isinf(plan.expected_error):

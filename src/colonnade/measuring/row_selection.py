@@ -96,7 +96,7 @@ def _pivots(U, price, k) -> np.ndarray:
     """The first k pivots of a QR factorisation of U' that divides what a row adds by its price."""
     left = np.einsum("ij,ij->i", U, U)
     Q = np.zeros((0, U.shape[1]))
-    chosen = []
+    chosen: list[int] = []
     for _ in range(k):
         worth = left / price
         worth[chosen] = -1.0

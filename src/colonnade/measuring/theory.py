@@ -101,7 +101,8 @@ def column_coherence(M: ArrayLike | Factors) -> float:
     """
     if isinstance(M, tuple):
         L, R = _factors(M)
-        M = np.linalg.qr(L, mode="r") @ R  # L = Q T: |L R e_j| = |T R e_j|
+        product = np.asarray(np.linalg.qr(L, mode="r")) @ R  # L = Q T: |L R e_j| = |T R e_j|
+        return _peak_to_mean(_column_norms(_scaled("M", product, n_dims=2)))
     return _peak_to_mean(_column_norms(_scaled("M", M, n_dims=2)))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from .._support.arguments import shown
 from .._support.threads import one_blas_thread
 from ..data.frames import FrameForm
-from ..data.observations import Observations, as_observations
+from ..data.observations import Observations
+from ..data.xarrays import joined_origin, observations_like
 from .extending import extended
 from .full_columns.out_of_line import out_of_line, typical_entries_of
 from .solve import Status, name_overflows, solve_columns
@@ -19,7 +20,8 @@ from .solve import Status, name_overflows, solve_columns
 def extend_completion(completion, new_columns):
     """The completion of the table with the new columns appended; see `Completion.extend`."""
     _refuse_others(completion)
-    o, new = completion.observations, as_observations(new_columns)
+    o = completion.observations
+    new = observations_like(o, new_columns)
     aside = getattr(new.origin, "aside", None)
     if aside is not None:
         raise ValueError(f"new columns must be numbers; {aside.in_words()} would be lost: leave them out")
@@ -134,7 +136,7 @@ def _joined_form(o: Observations, new: Observations, names):
     """The frame that came in, with the new columns as its last ones; of a file its form as it was."""
     form, other = o.origin, new.origin
     if not isinstance(form, FrameForm):
-        return form
+        return joined_origin(o, new)
     first, k = len(form.columns), new.shape[1]
     labels = range(first, first + k) if names is None else names[-k:].tolist() if k else []
     if form.library != "pandas":

@@ -21,6 +21,7 @@ import numpy as np
 
 from .._support.arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto, printable, shown
 from .._support.atomic_writing import in_bytes
+from .._support.logs import logged
 from .._support.ownership import record_of
 from .._support.threads import InBackground, ahead, patiently
 from ..completion import Completion, checked_bounds, data_in_words, every_column_is_full
@@ -110,6 +111,7 @@ class Run:
         }
 
 
+@logged
 def complete_triples(
     paths,
     out,

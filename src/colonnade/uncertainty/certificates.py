@@ -15,6 +15,7 @@ from ..model.full_columns.trials import noise_of
 from ..model.leaving_out import leave_one_out
 from ..model.posterior import fitted_variances
 from ..model.solve import Status, solve_columns
+from .certificate_table import Certificates
 from .factor_posterior import certify_columns
 
 _BLOCK_CELLS = 130_000  # Cells measured at a time: 1 MB, which stays in the cache; 4,000,000 take 20 % longer.
@@ -43,7 +44,7 @@ _VERDICTS = {
 
 
 @one_blas_thread()
-def certify(completion) -> np.recarray:
+def certify(completion) -> Certificates:
     """A row for every column of a completion.
 
     What is usual is told by all columns: those of a completion in blocks are measured block by block, and judged
@@ -77,7 +78,8 @@ def certify(completion) -> np.recarray:
     if completion.learned is not None:
         status = completion.status
         given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
-        return certify_columns(completion.learned, completion.observations, given)
+        table = certify_columns(completion.learned, completion.observations, given)
+        return Certificates.of(table, completion.column_names)
     space = _space_before(completion)
     typical = 0.0 if space is None else _typical_used(completion)
     tables, *figures = zip(*(_figures(part, space, typical) for part in completion._parts()))
@@ -88,7 +90,7 @@ def certify(completion) -> np.recarray:
     noise = noise_of(completion, scales.of_left_out)
     table.verdict = _verdicts(completion, table, figures, noise)
     table.more_entries = _more_entries(completion, table, noise)
-    return table
+    return Certificates.of(table, completion.column_names)
 
 
 class _Figures(NamedTuple):

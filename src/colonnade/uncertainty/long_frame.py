@@ -25,13 +25,7 @@ def long_frame(completion, level: float):
         else numbers from 0. `kind` is "observed", "filled", or "missing" where the value is NaN.
     """
     m, n = completion.shape
-    value, low, high = (np.empty((m, n), completion.dtype) for _ in range(3))
-    rows, step = np.arange(m)[:, None], max(1, _BLOCK_CELLS // m)
-    for first in range(0, n, step):
-        columns = np.arange(first, min(first + step, n))
-        at = slice(first, first + columns.size)
-        value[:, at] = completion.columns(columns)
-        low[:, at], high[:, at] = completion.interval(rows, columns, level)
+    value, low, high = values_and_ends(completion, level)
     kind = np.where(np.isnan(value), "missing", np.where(completion.filled_mask(), "filled", "observed"))
     lines = {
         "row": np.repeat(_labels(completion.row_names, m), n),
@@ -42,6 +36,19 @@ def long_frame(completion, level: float):
         "kind": kind.ravel().astype(object),
     }
     return frame_of_columns(lines, completion.observations)
+
+
+def values_and_ends(completion, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The filled matrix and the ends of the intervals of its entries, each of shape (m, n)."""
+    m, n = completion.shape
+    value, low, high = (np.empty((m, n), completion.dtype) for _ in range(3))
+    rows, step = np.arange(m)[:, None], max(1, _BLOCK_CELLS // m)
+    for first in range(0, n, step):
+        columns = np.arange(first, min(first + step, n))
+        at = slice(first, first + columns.size)
+        value[:, at] = completion.columns(columns)
+        low[:, at], high[:, at] = completion.interval(rows, columns, level)
+    return value, low, high
 
 
 def _labels(names, count: int) -> np.ndarray:

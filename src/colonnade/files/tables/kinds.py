@@ -16,6 +16,7 @@ import numpy as np
 from ..._support.arguments import printable, shown
 from ..._support.atomic_writing import in_bytes
 from ...data.set_aside import SetAside
+from ...data.xarrays import ArrayForm
 
 SUFFIXES = {
     ".npy": "npy",
@@ -28,18 +29,27 @@ SUFFIXES = {
     ".pq": "parquet",
     ".zarr": "zarr",
     ".xlsx": "xlsx",
+    ".nc": "netcdf",
+    ".nc4": "netcdf",
+    ".cdf": "netcdf",
 }
-_MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
+_MAGIC = {
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+    b"PAR1": "parquet",
+    **dict.fromkeys((b"CDF\x01", b"CDF\x02", b"CDF\x05"), "netcdf"),
+}
 _FOREIGN = {
     *(".xls", ".xlsm", ".ods", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".pdf"),
     *(".mat", ".sav", ".dta", ".sas7bdat", ".rds", ".rdata", ".pkl", ".pickle"),
 }
+HDF5 = b"\x89HDF"  # First bytes of HDF5 files, and so of netCDF 4.
 _OTHERS = {
     b"\x1f\x8b": "it is compressed with gzip: decompress it first",
     b"\x28\xb5\x2f\xfd": "it is compressed with zstd: decompress it first",
     b"\xfd7zXZ": "it is compressed with xz: decompress it first",
     b"BZh": "it is compressed with bzip2: decompress it first",
-    b"\x89HDF": "it is HDF5: save the matrix as npy, Zarr or Parquet",
+    HDF5: "it is HDF5: save the matrix as npy, Zarr or Parquet; if it is netCDF, let its name end in .nc",
     b"\xd0\xcf\x11\xe0": "it is an old or encrypted Excel file: save it as xlsx without a password",
     b"ARROW1": "it is an Arrow file: save it as Parquet",
 }
@@ -48,7 +58,7 @@ _BLOCK_CELLS = 4_000_000  # how much is filled at a time
 TIMES_ARRAY, TIMES_TABLE = 4.0, 8.0  # How often 8 bytes a cell are in memory at the peak of `complete`, measured.
 TIMES_TEXT = 3.0  # How often names are in memory while they are read, measured.
 _AS_TRIPLES = "complete it by blocks, from a file of triples"
-_KNOWN = "npy, npz, csv, tsv, Parquet, Zarr and xlsx"
+_KNOWN = "npy, npz, csv, tsv, Parquet, Zarr, xlsx and netCDF"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +67,13 @@ class FileForm:
 
     Attributes
     ----------
-    kind : {"npy", "npz", "csv", "parquet", "zarr", "xlsx"}
+    kind : {"npy", "npz", "csv", "parquet", "zarr", "xlsx", "netcdf"}
     fields : (str, str, str) or None
         The names of row, column and value if the file holds triples.
     whole_labels : (bool, bool)
         Whether the rows and the columns of triples are whole numbers.
     key : str or None
-        Which array of an npz file or a Zarr group, or which sheet of a workbook.
+        Which array of an npz file or a Zarr group, which sheet of a workbook, or which variable of a netCDF file.
     name_keys : (str or None, str or None)
         Under which keys an npz file has the names of rows and columns.
     sparse : bool
@@ -93,6 +103,10 @@ class FileForm:
         Of a text table; None is UTF-8.
     formats : dict
         The number formats of the columns of a sheet, by their positions; row names have -1.
+    array : ArrayForm or None
+        Dimensions and coordinates of the variable of a netCDF file.
+    attributes : dict
+        Those of a netCDF file as a whole.
     """
 
     kind: str
@@ -114,9 +128,13 @@ class FileForm:
     units: dict = field(default_factory=dict)
     encoding: object = None
     formats: dict = field(default_factory=dict)
+    array: ArrayForm | None = None
+    attributes: dict = field(default_factory=dict)
 
     def dialect_in_words(self) -> str:
-        """How a text table is written, as far as it is not a csv file with commas and decimal points in UTF-8."""
+        """How a file is written: a text table other than plain csv in UTF-8, or the dimensions of netCDF."""
+        if self.array is not None:
+            return f"variable {shown(self.key)}, {self.array.in_words()}"
         if self.kind != "csv":
             return ""
         signs = {",": "", ";": "semicolons", "\t": "tabs"}
@@ -133,7 +151,7 @@ class FileForm:
 
 
 def kind_of(path: Path) -> str:
-    """npy, npz, csv, parquet, zarr or xlsx; a file whose content contradicts its name is refused."""
+    """npy, npz, csv, parquet, zarr, xlsx or netcdf; a file whose content contradicts its name is refused."""
     if path.is_dir():
         if is_zarr(path):
             return "zarr"
@@ -152,6 +170,8 @@ def kind_of(path: Path) -> str:
     found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if found == "npz" and _is_workbook(path):
         found = "xlsx"
+    if said == "netcdf" and head.startswith(HDF5):
+        found = "netcdf"
     if found is None:
         for magic, remedy in _OTHERS.items():
             if head.startswith(magic):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import as_choice, as_real, as_shape, printable
+from ..._support.logs import logged
 from ..._support.numbers import reads_as_number
 from ...data.observations import Observations
 from ...data.set_aside import named_columns
@@ -19,6 +20,7 @@ from .csv import plain
 from .dialects import FOUND_OUT, DialectOptions
 from .excel import read_excel
 from .kinds import files_in, is_zarr, kind_of
+from .netcdf import read_netcdf
 from .parquet import opened, read_parquet
 from .triples import DEFAULT_FIELDS, read_triples
 from .wide_csv import read_csv
@@ -28,6 +30,7 @@ _NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of number
 _UNNAMED_INDEX = r"__index_level_\d+__"  # as pandas calls it in a Parquet file
 
 
+@logged
 def read(
     path,
     *,
@@ -56,8 +59,8 @@ def read(
     ----------
     path : str or path, or several of them
         npy; npz (also a sparse matrix that scipy saved, of which what is stored is seen); csv, tsv or Parquet, wide or
-        triples; a Zarr array; a sheet of an xlsx workbook. Several files, or a folder of them, are triples. What is
-        empty, null or NaN is unseen.
+        triples; a Zarr array; a sheet of an xlsx workbook; a variable of a netCDF file. Several files, or a folder of
+        them, are triples. What is empty, null or NaN is unseen.
     row, column, value : str, optional
         The columns of a file of triples: names in its header or, if it has none, positions from 0. Needed unless the
         file has just the columns row, column and value. Labels are names or whole numbers; the rows of the matrix are
@@ -68,7 +71,8 @@ def read(
     delimiter : str, optional
         Between the cells of a text table; comma, semicolon or tab unless told.
     key : str, optional
-        Which array of an npz file or a Zarr group, if it has several of two dimensions.
+        Which array of an npz file or a Zarr group, if it has several of two dimensions; which variable of a netCDF
+        file, if it has several of two or more. Its dimensions are stacked as by `Observations.from_xarray`.
     sheet : str, optional
         Which sheet of a workbook: its name, or its position from 0. Default: the first.
     shape : (int, int), optional
@@ -154,6 +158,8 @@ def _read(
         return read_npz(path, key, limit)
     if kind == "zarr":
         return read_zarr(path, key, limit)
+    if kind == "netcdf":
+        return read_netcdf(path, key, missing, limit)
     try:
         if kind == "xlsx":
             return read_excel(path, sheet, header, row_names, missing, limit, **names)

@@ -251,7 +251,9 @@ def _refuse_some(wrong, column, field: str, why: str) -> None:
 
     at = pc.indices_nonzero(wrong)
     if len(at):
-        raise ValueError(f"{len(at):,} labels of the column {shown(field)} are {why}, the first is {column[at[0]]}")
+        raise ValueError(
+            f"{len(at):,} labels of the column {shown(field)} are {why}, the first is {column[at[0].as_py()]}"
+        )
 
 
 def whole_if_all_are(labels: list, field: str) -> list:

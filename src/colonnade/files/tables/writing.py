@@ -11,9 +11,11 @@ import numpy as np
 
 from ..._support.arguments import as_choice, as_real, printable
 from ..._support.atomic_writing import new_file, new_folder, refuse_without_room
+from ..._support.logs import logged
 from ...data.frames import FrameForm, arrow_form
 from .excel_writing import Filled, write_excel
 from .kinds import FileForm, blocks_of, holds_one_zarr, kind_of_name, needed_module, refuse_beyond_memory
+from .netcdf import write_netcdf
 from .rounding import ROUNDINGS, rounded_columns
 from .table_writers import with_delimiter_for, write_csv, write_parquet, write_triples
 
@@ -22,6 +24,7 @@ _CHUNK = 1_000  # rows and columns of a Zarr chunk
 _LONGEST_NAMES = 256e6  # bytes of names in an npz file, all as wide as the longest
 
 
+@logged
 def write(completion, path, *, force: bool = False, intervals: float | None = None, rounding=None) -> None:
     """Write the filled matrix to a file, whole or not at all.
 
@@ -29,11 +32,12 @@ def write(completion, path, *, force: bool = False, intervals: float | None = No
     ----------
     completion : Completion
     path : str or path
-        Its ending says the kind: .npy, .npz, .csv, .tsv, .parquet, .zarr or .xlsx. A file of the kind that `read` read
-        is written like it: with the same names, delimiter, decimal sign, encoding and keys, with rows and columns the
-        way they were, and as triples if it held triples. csv, Parquet and xlsx files also have the columns that were
-        set aside, in their places; other kinds hold the numbers only. Filled cells of an xlsx file have a colour. What
-        could not be filled is left empty, null or NaN, or out of the triples.
+        Its ending says the kind: .npy, .npz, .csv, .tsv, .parquet, .zarr, .xlsx or .nc. A file of the kind that
+        `read` read is written like it: with the same names, delimiter, decimal sign, encoding and keys, with rows and
+        columns the way they were, and as triples if it held triples. csv, Parquet and xlsx files also have the columns
+        that were set aside, in their places; other kinds hold the numbers only.
+        Filled cells of an xlsx file have a colour. What could not be filled is left empty, null or NaN, or out of the
+        triples.
     force : bool
         Replace a file that exists.
     intervals : float, optional
@@ -65,6 +69,9 @@ def write(completion, path, *, force: bool = False, intervals: float | None = No
             M = completion.to_dense() if finish is None else finish(completion.to_dense())
             if form.kind == "xlsx":
                 _write_excel(completion, M, form, working, intervals)
+                return
+            if form.kind == "netcdf":
+                write_netcdf(M, o, form, working)
                 return
             {"npz": _write_npz, "csv": write_csv, "parquet": write_parquet}[form.kind](
                 M.T if form.transposed else M, *form.oriented((o.row_names, o.column_names)), form, working

@@ -13,7 +13,12 @@ _READ = (
     click.option("--row", metavar="NAME", help="Column of the rows, if the file holds triples."),
     click.option("--column", metavar="NAME", help="Column of the columns, if the file holds triples."),
     click.option("--value", metavar="NAME", help="Column of the values, if the file holds triples."),
-    click.option("--key", metavar="NAME", help="Which array of an npz file or a Zarr group."),
+    click.option(
+        "--key",
+        "--variable",
+        metavar="NAME",
+        help="Which array of an npz file or a Zarr group, or which variable of a netCDF file. Default: the only one.",
+    ),
     click.option("--sheet", metavar="NAME", help="Which sheet of an xlsx workbook. Default: the first."),
     click.option("--header/--no-header", default=None, help="Whether a text table begins with a line of names."),
     click.option("--row-names/--no-row-names", default=None, help="Whether a table begins with a column of names."),

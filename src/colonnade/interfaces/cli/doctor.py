@@ -25,6 +25,9 @@ _OPTIONAL = {
     "distributed": "dask",
     "zarr": "zarr",
     "polars": "polars",
+    "openpyxl": "excel",
+    "xarray": "xarray",
+    "h5netcdf": "xarray",
     "pandas": None,
 }
 

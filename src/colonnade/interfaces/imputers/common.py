@@ -209,9 +209,9 @@ def _numbers_of(X) -> np.ndarray:
 def _refuse_infinite(samples, names) -> None:
     bad = np.isinf(samples)
     if bad.any():
-        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        i, j = np.unravel_index(int(np.argmax(bad)), bad.shape)
         raise ValueError(
-            f"the entry at {place_of(*at, (None, names))} is {samples[at]} ({int(bad.sum()):,} infinite in all);"
+            f"the entry at {place_of(i, j, (None, names))} is {samples[i, j]} ({int(bad.sum()):,} infinite in all);"
             " use NaN for what is not known"
         )
 

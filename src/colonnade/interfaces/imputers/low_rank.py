@@ -143,6 +143,7 @@ class LowRankImputer(Imputer):
         asked = {"rank": self.rank, "bounds": self.bounds, "random_state": self.random_state}
         completion = complete(Observations.from_dense(samples), method="factor model", orientation="rows", **asked)
         learned = completion.learned
+        assert learned is not None  # The factor model was asked for.
         self._bounds, self._is_seen = completion.bounds, ~np.isnan(samples).all(axis=0)
         # The training samples' own coefficients are not needed again: they are solved like new samples.
         none = np.zeros((0, learned.model.rank + 1)), np.zeros((0, 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..._support.arguments import as_choice, as_count, as_generator, as_real
+from ..._support.logs import logged
 from ...completion import Completion
 from ...data.sources import as_source
 from ._measuring import Measurements
@@ -13,6 +14,7 @@ from ._surveying import Survey
 from ._teaching import completion_of
 
 
+@logged
 def acquire(
     source,
     *,
@@ -76,7 +78,7 @@ def acquire(
     try:
         completion = _acquire(measurements, as_generator(random_state), rank, noise_std, rows)
     except BaseException as error:
-        error.observations = measurements.observations()
+        error.observations = measurements.observations()  # type: ignore[attr-defined]  # For the caller who catches it.
         raise
     used = _words(source.entries_read - start, budget, completion, measurements)
     return replace(completion, choices={**completion.choices, "budget": used})

@@ -70,7 +70,7 @@ def forecasts(A, sizes) -> list[Forecast]:
     A size is at most D - ceil(D / 10). Every column of A is held out once and predicted from that many others.
     """
     m, D = A.shape
-    R = np.linalg.qr(A, mode="r") if m > D else A  # lengths and angles are the same
+    R = np.asarray(np.linalg.qr(A, mode="r")) if m > D else A  # lengths and angles are the same
     folds = np.array_split(np.arange(D), min(D, _FOLDS))
     squares = [np.zeros(min(d, R.shape[0])) for d in sizes]
     energy = float((R**2).sum())

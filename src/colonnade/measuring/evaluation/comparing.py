@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from ..._support.arguments import as_places, as_real
+from ..._support.html import html_lines
 from .scoring import Scores, score
 from .trust import t_quantile
 
@@ -72,6 +73,9 @@ class Comparison:
             f"{self.a} less {self.b}: {self.difference:+.4f}, {self.level:.0%} interval {self.low:+.4f} to"
             f" {self.high:+.4f}. P({self.a} beats {self.b}) = {self.a_beats_b:.2f}. {decided}"
         )
+
+    def _repr_html_(self) -> str:
+        return html_lines([self])
 
 
 def compare(data, a, b, *, level: float = 0.9, **options) -> Comparison:

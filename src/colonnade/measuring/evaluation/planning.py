@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._support.arguments import as_array, as_generator, as_real
+from ..._support.html import html_lines
 from ..._support.threads import one_blas_thread
 from ...data.observations import as_observations
 from .answers import Answers, as_answers
@@ -54,6 +55,9 @@ class QuestionPlan:
             f"For +-{self.half_width:g} at the level {self.level:.0%}: {self.needed:,} of {self.n_rows:,} questions"
             f"{prices[0]} for a model like the known ones, {self.needed_beyond:,}{prices[1]} for one beyond them."
         )
+
+    def _repr_html_(self) -> str:
+        return html_lines([self])
 
 
 @one_blas_thread()

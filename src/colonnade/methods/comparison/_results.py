@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from ..._support.arguments import shown
+from ..._support.html import html_lines, html_table
 
+_HEAD = "method", "error", "of row spread", "in 90 % interval", "seconds", "entries", ""
 _WIDTH = 20  # characters of a bar that is as long as the spread
 _HUGE = 1e6  # Relative errors from here on are not shown.
 _LONGEST = 300  # characters of a remark
@@ -85,16 +87,24 @@ class Comparison:
         return draw(self, ax)
 
     def __str__(self) -> str:
-        (m, n), head = self.shape, ["method", "error", "of row spread", "in 90 % interval", "seconds", "entries", ""]
-        rows = [head, *(_cells(result) for result in self.finished)]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-        lines = [f"Errors at {self.n_hidden:,} hidden entries of a {m:,} x {n:,} matrix:"]
-        lines += [_line(row, widths) for row in rows] if self.finished else []
-        lines += [f"{label(r.method)}: {r.remark}" for r in self.results if r.remark]
-        lines += ["Interrupted: only these methods had finished."] if self.interrupted else []
-        return "\n".join([*lines, f"Advice: {self.advice}"])
+        rows = [_HEAD, *(_cells(result) for result in self.finished)]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
+        lines = [_line(row, widths) for row in rows] if self.finished else []
+        return "\n".join([self._title(), *lines, *self._remarks()])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        table = html_table(_HEAD[:-1], [_cells(result)[:-1] for result in self.finished]) if self.finished else ""
+        return f"<div>{html_lines([self._title()])}{table}{html_lines(self._remarks())}</div>"
+
+    def _title(self) -> str:
+        return f"Errors at {self.n_hidden:,} hidden entries of a {self.shape[0]:,} x {self.shape[1]:,} matrix:"
+
+    def _remarks(self) -> list[str]:
+        lines = [f"{label(r.method)}: {r.remark}" for r in self.results if r.remark]
+        lines += ["Interrupted: only these methods had finished."] if self.interrupted else []
+        return [*lines, f"Advice: {self.advice}"]
 
 
 def label(name: str) -> str:
