@@ -3,8 +3,9 @@
 from .comparing import Comparison, compare
 from .logs import LogTable, read_logs
 from .planning import QuestionPlan, plan
+from .questions import Questions
 from .scoring import Scores, score
-from .selecting import select
+from .selecting import draw, select
 from .stopping import AdaptiveEvaluation, adaptive
 
 __all__ = [
@@ -12,9 +13,11 @@ __all__ = [
     "Comparison",
     "LogTable",
     "QuestionPlan",
+    "Questions",
     "Scores",
     "adaptive",
     "compare",
+    "draw",
     "plan",
     "read_logs",
     "score",

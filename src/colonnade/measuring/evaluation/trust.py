@@ -18,6 +18,7 @@ from .ability import predict
 from .answers import Answers
 from .estimate import Parts, estimate_parts
 from .item_model import fit_item_model
+from .sampling import Sampling
 
 FEWEST_HIDDEN = 6  # Known models from which a bias is learned; with fewer, scores rest on their own answers.
 _FOLDS = 5  # Each of random groups and of blocks.
@@ -71,7 +72,7 @@ class Hidden:
     ranges: list[np.ndarray]
 
 
-def hide_in_turn(answers: Answers, patterns, domains, strata, clusters, rng):
+def hide_in_turn(answers: Answers, patterns, domains, sampling: Sampling, rng):
     """Yield (columns, model without them, Hidden) for every group.
 
     `patterns` (m, q) are the gaps of the models to be scored; a hidden model gets one of them. A known model with gaps
@@ -85,10 +86,10 @@ def hide_in_turn(answers: Answers, patterns, domains, strata, clusters, rng):
             model = fit_item_model(
                 answers.Y[:, others], answers.weights[:, others], answers.scale, n_sweeps=_HIDDEN_SWEEPS
             )
-            yield columns, model, _hidden(answers, model, columns, others, patterns, domains, strata, clusters, rng)
+            yield columns, model, _hidden(answers, model, columns, others, patterns, domains, sampling, rng)
 
 
-def _hidden(answers, model, columns, others, patterns, domains, strata, clusters, rng) -> Hidden:
+def _hidden(answers, model, columns, others, patterns, domains, sampling: Sampling, rng) -> Hidden:
     Y, seen = answers.Y[:, columns], answers.seen[:, columns]
     kept = patterns[:, rng.integers(patterns.shape[1], size=columns.size)]
     for j in np.flatnonzero(~seen.all(axis=0)):
@@ -98,7 +99,7 @@ def _hidden(answers, model, columns, others, patterns, domains, strata, clusters
     result = Hidden([], [], [])
     for domain in domains:
         population = population_of(domain, seen)
-        parts = estimate_parts(prediction, Y, weights, population, strata, clusters, model.dispersion)
+        parts = estimate_parts(prediction, Y, weights, population, sampling, model.dispersion)
         result.parts.append(parts)
         result.truth.append((population * Y).sum(axis=0))
         result.ranges.append(score_range(answers, others, domain))
