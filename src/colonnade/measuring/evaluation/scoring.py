@@ -154,14 +154,16 @@ def score(
     answers = as_answers(o, known)
     by_task = [tasks.domain(t) for t in range(len(tasks.names))] if len(tasks.names) > 1 else []
     questions = as_questions(questions)
-    if questions is not None and design == "auto":
-        design = questions.design
-    sampling = Sampling(tasks.strata, clusters, None if questions is None else questions.probabilities_of_rows(o))
+    design = questions.design if questions is not None and design == "auto" else design
+    if design == "chosen" and not tasks.is_uniform:
+        raise ValueError('design "chosen" is for the mean over all questions; draw the questions for weighted tasks')
+    recorded = None if questions is None or design == "chosen" else questions.probabilities_of_rows(o)
+    sampling = Sampling(tasks.strata, clusters, recorded)
     found, surprises, expected = estimate_all(answers, [tasks.weights, *by_task], sampling, level, rng)
     table = _table(o, answers, found[0])
     remarks = remarks_of(answers, found[0], _unlike_random(answers, sampling), o.n_observed)
     remarks += _asked_elsewhere(answers, sampling)
-    if design in ("auto", "chosen") and groups is None:
+    if design in ("auto", "chosen") and tasks.is_uniform:
         chosen = recognised(o) if design == "auto" else ~answers.full
         if chosen.any():
             remarks += _use_chosen(o, table, chosen, level, rng)
@@ -169,10 +171,8 @@ def score(
     return Scores(table, named, sorted(remarks), level, surprises, expected, o, answers, found[0])
 
 
-def estimate_all(
-    answers: Answers, domains, sampling: Sampling, level: float, rng
-) -> tuple[list, np.ndarray, np.ndarray]:
-    """Estimates of every domain, surprises (m, n) and expected answers (m, n)."""
+def estimate_all(answers: Answers, domains, sampling: Sampling, level: float, rng):
+    """A list of estimates of every domain, surprises (m, n) and expected answers (m, n)."""
     results = [_exact(answers, domain) for domain in domains]
     surprises, expected = np.full((2, *answers.Y.shape), np.nan)
     partial = np.flatnonzero(~answers.full)
@@ -225,7 +225,7 @@ def _exact(answers: Answers, domain) -> Estimates:
 def _fill(result: Estimates, columns, parts, trust: Trust, level: float, bounded: bool) -> None:
     combined = combine(parts, trust.bias_variance, trust.low, trust.high)
     quantile = trust.widening * t_quantile(level, parts.n_answers)
-    complete = parts.own_variance == 0
+    complete = (parts.own_variance == 0) & (parts.model_variance == 0)
     variance = np.where(complete, 0.0, combined.variance)
     low, high = ends(combined.score, variance, quantile, bounded)
     score = np.clip(combined.score, 0.0, 1.0) if bounded else combined.score

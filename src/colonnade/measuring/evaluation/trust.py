@@ -132,7 +132,9 @@ def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) 
         combined = combine(h.parts[domain], bias, *h.ranges[domain])
         quantile = t_quantile(level, h.parts[domain].n_answers) * np.sqrt(combined.variance)
         ratios.append(np.abs(combined.score - h.truth[domain]) / np.maximum(quantile, 1e-300))
-    at = np.quantile(np.concatenate(ratios), level) if n >= 2 * _FEWEST_FOR_QUANTILE else 1.0
+    # Of d models and one more, all exchangeable, the level is reached by rank (d + 1) level (conformal prediction).
+    rank = np.ceil((n / 2 + 1) * level) / (n / 2)
+    at = np.quantile(np.concatenate(ratios), min(rank, 1.0)) if n >= 2 * _FEWEST_FOR_QUANTILE else 1.0
     return Trust(bias, max(1.0, float(at)), *known_range)
 
 
