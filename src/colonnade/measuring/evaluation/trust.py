@@ -1,10 +1,11 @@
 """How far the prediction from known models is trusted, beside the new model's own answers.
 
 A prediction is off by a bias of variance `bias_variance` more than the item model says. Known models that are taken for
-new ones tell it: hidden at random, and hidden in blocks of neighbouring columns, which are often relatives or of one
-date. The correction is then shrunk as in empirical Bayes, with two limits. A model beyond the range of the known ones
-gets the whole correction, because no known model can vouch for the prediction there. And the prediction never moves a
-score by more than one standard error of the correction (Efron and Morris, limited translation, JASA 66, 1971).
+new ones tell it. They are hidden at random, in blocks of neighbouring columns (often relatives or of one date; the last
+block is often the newest), and the best and the worst fifth. The correction is then shrunk as in empirical Bayes, with
+two limits. A model beyond the range of the known ones gets the whole correction, because no known model can vouch for
+the prediction there. And the prediction never moves a score by more than one standard error of the correction (Efron
+and Morris, limited translation, JASA 66, 1971).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from .item_model import fit_item_model
 from .sampling import Sampling
 
 FEWEST_HIDDEN = 6  # Known models from which a bias is learned; with fewer, scores rest on their own answers.
-_FOLDS = 5  # Each of random groups and of blocks.
+_FOLDS = 5  # Each of random groups and of blocks; a group holds a fifth of the models.
+_TIMES_HIDDEN = 2 + 2 / _FOLDS  # How often a known model is hidden on average.
 _HIDDEN_SWEEPS = 12  # Of the fits without a group; 20 change no figure of the benchmark by 0.05 points.
 _TRANSLATION = 1.0  # Standard errors by which the prediction may move a score.
 _LEAST_SHARE = 0.1  # Of a correction's own variance: noise that the item model explains is estimated itself.
@@ -79,14 +81,22 @@ def hide_in_turn(answers: Answers, patterns, domains, sampling: Sampling, rng):
     of its own stands for its answered questions only, of which a random share is kept.
     """
     known = answers.known
-    groups = [*np.array_split(rng.permutation(known.size), _FOLDS), *np.array_split(np.arange(known.size), _FOLDS)]
-    for group in groups:
+    for group in _groups(answers, domains[0], rng):
         if 0 < group.size <= known.size - 2:
             columns, others = known[group], np.delete(known, group)
             model = fit_item_model(
                 answers.Y[:, others], answers.weights[:, others], answers.scale, n_sweeps=_HIDDEN_SWEEPS
             )
             yield columns, model, _hidden(answers, model, columns, others, patterns, domains, sampling, rng)
+
+
+def _groups(answers: Answers, domain, rng) -> list[np.ndarray]:
+    """Known models at random, in blocks of columns, the worst and the best; each is a group of places in `known`."""
+    d = answers.known.size
+    scores = (population_of(domain, answers.seen[:, answers.known]) * answers.Y[:, answers.known]).sum(axis=0)
+    by_score = np.array_split(np.argsort(scores, kind="stable"), _FOLDS)
+    random, blocks = np.array_split(rng.permutation(d), _FOLDS), np.array_split(np.arange(d), _FOLDS)
+    return [*random, *blocks, by_score[0], by_score[-1]]
 
 
 def _hidden(answers, model, columns, others, patterns, domains, sampling: Sampling, rng) -> Hidden:
@@ -120,21 +130,26 @@ def score_range(answers: Answers, columns, domain) -> np.ndarray:
 
 
 def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) -> Trust:
-    """From the errors of the hidden models in one domain."""
-    errors = [h.parts[domain].prediction - h.truth[domain] for h in hidden]
-    n = sum(e.size for e in errors)
-    if n < 2 * FEWEST_HIDDEN:  # Every known model is hidden twice.
+    """From the errors of the hidden models in one domain.
+
+    A hidden model that lies beyond the others gets its whole correction, so its bias does not matter.
+    """
+    parts, d = [h.parts[domain] for h in hidden], sum(h.truth[domain].size for h in hidden) / _TIMES_HIDDEN
+    if d < FEWEST_HIDDEN:
         return Trust(np.inf, 1.0, *known_range)
-    excess = np.concatenate([e**2 - h.parts[domain].model_variance for e, h in zip(errors, hidden)])
-    bias = max(0.0, float(excess.mean() + excess.std() / np.sqrt(n / 2)))  # One standard error more, to be safe.
+    inside = np.concatenate([1 - combine(p, 0.0, *h.ranges[domain]).beyond for p, h in zip(parts, hidden)])
+    excess = np.concatenate([(p.prediction - h.truth[domain]) ** 2 - p.model_variance for p, h in zip(parts, hidden)])
+    mean = float(inside @ excess / inside.sum())
+    error = np.sqrt(inside @ (excess - mean) ** 2 / inside.sum() / d)
+    bias = max(0.0, mean + float(error))  # One standard error more, to be safe.
     ratios = []
-    for h in hidden:
-        combined = combine(h.parts[domain], bias, *h.ranges[domain])
-        quantile = t_quantile(level, h.parts[domain].n_answers) * np.sqrt(combined.variance)
+    for p, h in zip(parts, hidden):
+        combined = combine(p, bias, *h.ranges[domain])
+        quantile = t_quantile(level, p.n_answers) * np.sqrt(combined.variance)
         ratios.append(np.abs(combined.score - h.truth[domain]) / np.maximum(quantile, 1e-300))
-    # Of d models and one more, all exchangeable, the level is reached by rank (d + 1) level (conformal prediction).
-    rank = np.ceil((n / 2 + 1) * level) / (n / 2)
-    at = np.quantile(np.concatenate(ratios), min(rank, 1.0)) if n >= 2 * _FEWEST_FOR_QUANTILE else 1.0
+    # A new model among d like it: the level is reached at rank (d + 1) level, as in conformal prediction.
+    rank = min((d + 1) / d * level, 1.0)
+    at = np.quantile(np.concatenate(ratios), rank) if d >= _FEWEST_FOR_QUANTILE else 1.0
     return Trust(bias, max(1.0, float(at)), *known_range)
 
 
