@@ -49,8 +49,8 @@ class Combined:
 
 
 def combine(parts: Parts, bias_variance, low, high) -> Combined:
-    own = parts.own_variance
-    has = np.isfinite(own)
+    own, exact = parts.own_variance, parts.own_variance == 0  # Exact: every question was asked.
+    has = np.isfinite(own) & ~exact
     noise = np.where(has, np.maximum(own - parts.model_variance, _LEAST_SHARE * np.where(has, own, 1.0)), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         shrunk = 1.0 if np.isinf(bias_variance) else bias_variance / (bias_variance + noise)
@@ -59,9 +59,9 @@ def combine(parts: Parts, bias_variance, low, high) -> Combined:
         limit = 1 - _TRANSLATION * np.sqrt(noise) / np.abs(parts.correction)
     beyond = np.where(has, stats.norm.cdf(np.maximum(above, below)), 0.0)
     weight = np.maximum(beyond + (1 - beyond) * shrunk, np.nan_to_num(limit, neginf=0.0))
-    weight = np.where(has, np.clip(weight, 0.0, 1.0), 0.0)
+    weight = np.where(has, np.clip(weight, 0.0, 1.0), np.where(exact, 1.0, 0.0))
     spread = (high - low) ** 2 / 4 if np.isinf(bias_variance) else bias_variance
-    variance = parts.model_variance + np.where(has, weight * noise, spread)
+    variance = parts.model_variance + np.where(has, weight * noise, np.where(exact, 0.0, spread))
     return Combined(parts.prediction + weight * parts.correction, variance, weight, beyond)
 
 
@@ -146,7 +146,8 @@ def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) 
     for p, h in zip(parts, hidden):
         combined = combine(p, bias, *h.ranges[domain])
         quantile = t_quantile(level, p.n_answers) * np.sqrt(combined.variance)
-        ratios.append(np.abs(combined.score - h.truth[domain]) / np.maximum(quantile, 1e-300))
+        exact = p.own_variance == 0  # Every question was asked: only rounding is left.
+        ratios.append(np.where(exact, 0.0, np.abs(combined.score - h.truth[domain]) / np.where(exact, 1.0, quantile)))
     # A new model among d like it: the level is reached at rank (d + 1) level, as in conformal prediction.
     rank = min((d + 1) / d * level, 1.0)
     at = np.quantile(np.concatenate(ratios), rank) if d >= _FEWEST_FOR_QUANTILE else 1.0
