@@ -56,7 +56,7 @@ def tables(tmp_path, monkeypatch):
 
 
 def test_the_whole_way(tables, run, tmp_path):
-    M, ask = tables
+    _, ask = tables
     code, out, _ = run("evaluate", "plan", "known.csv", "--half-width", "0.05")
     assert code == 0 and "of 80 questions for a model like the known ones" in out
     code, out, _ = run("evaluate", "select", "known.csv", "-k", 30, "-o", "q.json", "--samples", "samples.json")
@@ -123,7 +123,7 @@ def test_costs_in_any_order(tables, run, tmp_path):
 
 
 def test_repeats_of_a_table_are_weights(tables, run, tmp_path):
-    M, ask = tables
+    _, ask = tables
     ask(np.arange(0, 80, 3))
     counts = np.where(np.isnan(co.files.read("asked.csv").to_dense()), np.nan, 5.0)
     write_table(tmp_path / "counts.csv", counts, [f"m{j}" for j in range(20)] + ["new", "other"])

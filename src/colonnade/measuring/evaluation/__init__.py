@@ -1,6 +1,7 @@
 """Scores of models on a fraction of a benchmark."""
 
 from .comparing import Comparison, compare
+from .inspect_stopping import InspectStopping
 from .logs import LogTable, read_logs
 from .planning import QuestionPlan, plan
 from .questions import Questions
@@ -11,6 +12,7 @@ from .stopping import AdaptiveEvaluation, adaptive
 __all__ = [
     "AdaptiveEvaluation",
     "Comparison",
+    "InspectStopping",
     "LogTable",
     "QuestionPlan",
     "Questions",
