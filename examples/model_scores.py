@@ -5,7 +5,7 @@ for one ability and perhaps for two skills, and half of the questions can be gue
 the 10 others 50 answers are known. How far off is the score, and how often does its interval hold it?
 
     python examples/model_scores.py                 # 4 benchmarks, some seconds
-    python examples/model_scores.py --repeats 24 --questions 25 50 100 --first-seed 1000    # that of the documentation
+    python examples/model_scores.py --repeats 24 --questions 25 50 100
 """
 
 import argparse
@@ -76,9 +76,9 @@ def trial(rng, k):
     old = truth[: N_MODELS - N_NEW]
     rank = np.array([1 + (old > truth[j]).sum() for j in new])
     random = {j: rng.choice(N_QUESTIONS, k, replace=False) for j in new}
-    chosen = dict.fromkeys(new, co.leaderboard.select_questions(M[:, : N_MODELS - N_NEW], k))
+    balanced = dict.fromkeys(new, co.leaderboard.select_questions(M[:, : N_MODELS - N_NEW], k))
     found = {"random questions, averaged": averages(M, new, random, k, old)}
-    for name, rows in (("random questions, completed", random), ("chosen questions, completed", chosen)):
+    for name, rows in (("random questions, scored", random), ("balanced questions, scored", balanced)):
         table = co.leaderboard.scores(known_part(M, new, rows), level=LEVEL)[new]
         found[name] = table.score, table.low, table.high, table.rank_low, table.rank_high
     return {name: judged(*parts, truth[new], rank) for name, parts in found.items()}

@@ -94,6 +94,6 @@ def test_questions_of_a_large_benchmark_are_drawn_in_seconds(rng):
 
     M = answers(rng, 15000, 100)
     co.evaluation.select(M[:100], 10)
-    start = time.perf_counter()
+    start = time.process_time()  # One thread computes, and other programs do not count.
     assert co.evaluation.select(M, 100).size == 100
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 5

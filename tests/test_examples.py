@@ -19,11 +19,9 @@ def run(name, *arguments):
 @pytest.mark.slow
 def test_chosen_questions_tell_more_than_random_ones():
     results = run("model_scores", 2)
-    averaged, chosen = (
-        results[50, f"{name}"][0] for name in ("random questions, averaged", "chosen questions, completed")
-    )
-    assert chosen < averaged
-    assert results[50, "chosen questions, completed"][1] >= 0.7  # of 20 intervals of level 0.9
+    averaged, balanced = (results[50, name][0] for name in ("random questions, averaged", "balanced questions, scored"))
+    assert balanced < averaged
+    assert results[50, "balanced questions, scored"][1] >= 0.7  # of 20 intervals of level 0.9
 
 
 def test_chosen_places_tell_more_than_random_ones():

@@ -1,13 +1,22 @@
-"""Logs of evaluations on the command line: which are read, and how they become a file."""
+"""Answers to questions on the command line: which logs are read, and how they become a file."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from ._lines import say
 from ._options import progress
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Observations, questions by models, and the task of every question, or None if the names do not tell it."""
+
+    observations: object
+    tasks: list | None
 
 
 def log_options(function):
@@ -22,8 +31,19 @@ def log_options(function):
     return click.argument("inputs", metavar="LOGS...", nargs=-1, required=True, type=path)(function)
 
 
+def repeats_option(function):
+    """Numbers of attempts, for tables."""
+    help = "A table of the same shape as a table of answers: how many attempts each answer is the mean of."
+    return click.option("--repeats", type=click.Path(dir_okay=False, path_type=Path), help=help)(function)
+
+
 def read_answers(inputs, tasks, metric, filter):
     """Observations, questions by models: from logs, or from a single file that is a table."""
+    return read_answered(inputs, tasks, metric, filter).observations
+
+
+def read_answered(inputs, tasks, metric, filter, repeats: Path | None = None) -> Answered:
+    """The same with the tasks of the questions, and with the numbers of attempts from a file."""
     from ...files import read
     from ...measuring.evaluation.logs import is_log, read_logs
 
@@ -31,11 +51,32 @@ def read_answers(inputs, tasks, metric, filter):
         if len(inputs) == 1 and inputs[0].is_file() and not is_log(inputs[0]):
             if tasks or metric or filter:
                 raise click.UsageError(f"--task, --metric and --filter are for logs; {inputs[0]} is a table")
-            return read(inputs[0])
-        table = read_logs(inputs, metric=metric, filter=filter, tasks=tasks or None)
-    for note in table.notes:
+            table = read(inputs[0])
+            return Answered(table if repeats is None else _weighted(table, read(repeats), repeats), _tasks_of(table))
+        if repeats is not None:
+            raise click.UsageError("--repeats is for a table; logs hold their repeats")
+        found = read_logs(inputs, metric=metric, filter=filter, tasks=tasks or None)
+    for note in found.notes:
         say(f"Note: {note}.", error=True)
-    return table.observations
+    return Answered(found.observations, list(found.tasks))
+
+
+def _tasks_of(o) -> list | None:
+    """What stands before the last slash of the names of questions; None if a name has none."""
+    if o.row_names is None:
+        return None
+    parts = [str(name).rpartition("/") for name in o.row_names]
+    return [task for task, _, _ in parts] if all(slash for _, slash, _ in parts) else None
+
+
+def _weighted(o, counts, path: Path):
+    """Answers with numbers of attempts as weights."""
+    from ...data.observations import Observations
+
+    if counts.shape != o.shape or not ((counts.rows == o.rows).all() and (counts.indptr == o.indptr).all()):
+        raise ValueError(f"{path} must have a number of attempts where the table has an answer, and nowhere else")
+    names = {"row_names": o.row_names, "column_names": o.column_names}
+    return Observations.from_triplets(o.rows, o.entry_columns, o.values, o.shape, weights=counts.values, **names)
 
 
 def write_answers(inputs, tasks, metric, filter, output: Path, force: bool) -> None:

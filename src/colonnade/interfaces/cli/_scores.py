@@ -36,3 +36,35 @@ def _line(name: str, row, m: int, n_known: int, level: float, rows: str, columns
         f" {row.low:.4f} to {row.high:.4f}; rank {row.rank} among {n_known:,} known {columns}, {row.rank_low} to"
         f" {row.rank_high}."
     )
+
+
+def record_of_scores(found) -> dict:
+    """What `evaluation.score` found, as JSON can hold it."""
+    names = found.names
+    models = records_of(found.observations, found.table)
+    for one, more in zip(models, found.more_to_halve().tolist()):
+        one["more_questions_to_halve"] = more
+    return {
+        "level": found.level,
+        "models": models,
+        "remarks": [{"model": names[column], "remark": words} for column, words in found.remarks],
+        "tasks": {
+            str(task): [
+                {"model": name, **dict(zip(table.dtype.names, row))} for name, row in zip(names, table.tolist())
+            ]
+            for task, table in found.tasks.items()
+        },
+    }
+
+
+def task_lines_of(found):
+    """A line for every task and every model with gaps."""
+    from ..._support.arguments import shown
+
+    for task, table in found.tasks.items():
+        for j in found.new:
+            row = table[j]
+            yield (
+                f"{shown(found.names[j])} in {shown(str(task))}: score {row.score:.4f}, {found.level:.0%} interval"
+                f" {row.low:.4f} to {row.high:.4f}."
+            )

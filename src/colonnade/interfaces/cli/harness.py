@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import click
@@ -12,6 +11,7 @@ from ._lines import say
 from ._logs import in_words, log_options, read_answers, write_answers
 from ._options import progress
 from ._scores import lines_of, records_of
+from .evaluate import write_harness_samples
 
 
 @click.group()
@@ -45,22 +45,26 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="The file for --samples.")
 @click.option("--force", is_flag=True, help="Replace an output that exists.")
 def select_command(inputs, tasks, metric, filter, questions, output, force) -> None:
-    """Choose the questions to ask a new model.
+    """Draw the questions to ask a new model.
 
     Example: colonnade harness select logs --questions 100 -o samples.json
+
+    Beside samples.json, samples-design.json records the design and the probabilities, for `score --questions`.
     """
     from ..._support.atomic_writing import refuse_existing
-    from ...measuring.harness import write_samples
-    from ...measuring.leaderboard import select_questions
+    from ...measuring.evaluation import draw
+    from ...measuring.harness import samples_of
 
-    refuse_existing(output, force)
+    record = output.with_name(f"{output.stem}-design.json")
+    for path in (output, record):
+        refuse_existing(path, force)
     observations = read_answers(inputs, tasks, metric, filter)
-    with progress("choosing"):
-        rows = select_questions(observations, questions)
-    samples = write_samples(observations, rows, output, force=force)
-    say(f"{in_words(observations)} Written: {output}")
-    tasks = shlex.quote("".join(c for c in ",".join(samples) if c.isprintable()))
-    say(f"Run the new model with: --tasks {tasks} --samples {shlex.quote(str(output))} --log_samples")
+    with progress("drawing"):
+        found = draw(observations, questions)
+    samples_of(observations, found.rows)  # Names that are not the harness's are refused before anything is written.
+    found.save(record, force=force)
+    say(f"{in_words(observations)} Written: {output}, {record}")
+    write_harness_samples(observations, found.rows, output, force)
 
 
 @command.command("score")
@@ -70,26 +74,34 @@ def select_command(inputs, tasks, metric, filter, questions, output, force) -> N
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
-    help="Of the intervals.",
+    help="Probability with which an interval holds the score.",
 )
-@click.option("--chosen/--random", default=None, help="How the questions were taken; found out unless told.")
+@click.option("--chosen/--random", default=None, help="How the questions were taken. Default: this is found out.")
+@click.option(
+    "--questions", type=click.Path(dir_okay=False, path_type=Path), help="The file *-design.json of `harness select`."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the scores of all models as JSON.")
-def score_command(inputs, tasks, metric, filter, level, chosen, as_json) -> None:
-    """Predict score and rank of the models that answered only some of the questions.
+def score_command(inputs, tasks, metric, filter, level, chosen, questions, as_json) -> None:
+    """Score and rank the models that answered only some of the questions.
 
     Example: colonnade harness score logs
 
     The score is the mean over all questions; the rank is the one among the models that answered all of them.
+    `colonnade evaluate score` also has tasks, weights and a report.
     """
-    from ...measuring.leaderboard import scores
+    from ..._support.arguments import shown
+    from ...measuring.evaluation import score
 
     observations = read_answers(inputs, tasks, metric, filter)
-    with progress("completing"):
-        table = scores(observations, level=level, chosen="auto" if chosen is None else chosen)
+    with progress("scoring"):
+        design = "random" if chosen is False else "auto"
+        found = score(observations, level=level, design=design, questions=questions)
     if as_json:
-        say(json.dumps(records_of(observations, table), allow_nan=False))
+        say(json.dumps(records_of(observations, found.table), allow_nan=False))
         return
-    for line in [in_words(observations), *lines_of(observations, table, level)]:
+    for line in [in_words(observations), *lines_of(observations, found.table, level)]:
         say(line)
-    if observations.full_columns.size == table.size:
+    for column, words in found.remarks:
+        say(f"{shown(found.names[column])}: {words}.")
+    if not found.new.size:
         say("Every model answered every question; there is nothing to predict.")

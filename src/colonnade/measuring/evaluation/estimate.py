@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .ability import Prediction
-
-_FEWEST = 2  # Answers in a stratum that give it a sampling rate of its own; strata with fewer are pooled.
+from .sampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,10 @@ class Parts:
         return self.prediction + self.correction
 
 
-def estimate_parts(prediction: Prediction, Y, weights, population, strata, clusters, dispersion: float) -> Parts:
+def estimate_parts(prediction: Prediction, Y, weights, population, sampling: Sampling, dispersion: float) -> Parts:
     """Parts of the scores of n columns; `population` (m, n) holds the weights of the questions, 0 for none."""
     seen = (weights > 0) & (population > 0)
-    rates = sampling_rates(seen, population > 0, strata)
+    rates = sampling.rates(weights > 0, population > 0)
     w = 1 / np.where(seen, rates, 1.0)
     predicted = np.where(seen, population * Y, population * prediction.mean).sum(axis=0)
     correction = np.where(seen, population * (w - 1) * prediction.residual, 0.0)
@@ -51,29 +50,11 @@ def estimate_parts(prediction: Prediction, Y, weights, population, strata, clust
     return Parts(
         predicted,
         correction.sum(axis=0),
-        _own_variance(influence, prediction.residual, n_answers, clusters, dispersion),
+        _own_variance(influence, prediction.residual, n_answers, sampling.clusters, dispersion),
         _model_variance(prediction, np.where(seen, 0.0, population)),
         n_answers,
         influence * prediction.residual,
     )
-
-
-def sampling_rates(seen, inside, strata) -> np.ndarray:
-    """Share of the questions of a stratum that were asked, shape (m, n): the inclusion probabilities given the counts.
-
-    Strata with fewer than two answers form one, and everything is one where even that has no answer.
-    """
-    n_strata = int(strata.max()) + 1
-    member = np.zeros((n_strata, strata.size))
-    member[strata, np.arange(strata.size)] = 1.0
-    asked, size = member @ seen, member @ inside
-    few = asked < _FEWEST
-    rest_asked, rest_size = np.where(few, asked, 0).sum(axis=0), np.where(few, size, 0).sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = np.where(few, rest_asked / rest_size, asked / size)
-        whole = asked.sum(axis=0) / size.sum(axis=0)
-    bad = (few & (size > 0)).any(axis=0) & (rest_asked == 0)
-    return np.where(bad, whole, rates)[strata] if n_strata > 1 else np.broadcast_to(whole, seen.shape)
 
 
 def _own_variance(influence, residual, n_answers, clusters, dispersion: float) -> np.ndarray:

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._support.arguments import as_array, as_generator, as_real
+from ..._support.arguments import as_generator, as_indices, as_real
 from ..._support.html import html_lines
 from ..._support.threads import one_blas_thread
 from ...data.observations import as_observations
 from .answers import Answers, as_answers
 from .design import balanced_sample, inclusion_probabilities
 from .item_model import fit_item_model
+from .sampling import Sampling
+from .selecting import as_cost
 from .tasks import as_tasks
 from .trust import combine, hide_in_turn, learned_trust, score_range, t_quantile
 
@@ -35,7 +37,10 @@ class QuestionPlan:
     needed, needed_beyond : int
         Fewest questions with the half width that was asked for.
     cost, cost_beyond : float or None
-        Expected cost of these questions.
+        Expected cost of these questions, if every question has the same chance.
+    least_cost, least_cost_beyond : float or None
+        The same if cheaper questions are drawn more often, which `draw` does if it knows the costs. With chances that
+        fall with the root of the cost c, the cost for the same interval falls by the factor mean(sqrt(c))^2 / mean(c).
     """
 
     half_width: float
@@ -48,9 +53,15 @@ class QuestionPlan:
     needed_beyond: int
     cost: float | None
     cost_beyond: float | None
+    least_cost: float | None
+    least_cost_beyond: float | None
 
     def __str__(self) -> str:
-        prices = ["" if c is None else f" (expected cost {c:,.4g})" for c in (self.cost, self.cost_beyond)]
+        pairs = (self.cost, self.least_cost), (self.cost_beyond, self.least_cost_beyond)
+        prices = [
+            "" if c is None else f" (expected cost {c:,.4g}, or {least:,.4g} if cheaper ones are drawn more often)"
+            for c, least in pairs
+        ]
         return (
             f"For +-{self.half_width:g} at the level {self.level:.0%}: {self.needed:,} of {self.n_rows:,} questions"
             f"{prices[0]} for a model like the known ones, {self.needed_beyond:,}{prices[1]} for one beyond them."
@@ -84,22 +95,17 @@ def plan(data, half_width: float = 0.02, *, level: float = 0.9, cost=None, known
     o = as_observations(data)
     half_width = as_real("half_width", half_width, 0, ends="()")
     level = as_real("level", level, 0, 1, "()")
-    prices = None if cost is None else _checked_cost(cost, o.shape[0])
-    answers = as_answers(o, known)
+    prices = None if cost is None else as_cost(cost, o.shape[0])
+    answers = as_answers(o, None if known is None else np.unique(as_indices("known", known, o.shape[1])))
     rng = as_generator(0 if random_state is None else random_state)
     m = o.shape[0]
     sizes = np.unique(np.geomspace(min(10, m), max(m // 2, min(10, m)), _SIZES).astype(int))
     halves = np.array([_half_widths(answers, int(k), level, rng) for k in sizes]) * answers.scale.width
     needed = [_needed(sizes, halves[:, column], half_width, m) for column in (0, 1)]
     costs = [None if prices is None else float(n * prices.mean()) for n in needed]
-    return QuestionPlan(half_width, level, m, sizes, halves[:, 0], halves[:, 1], *needed, *costs)
-
-
-def _checked_cost(cost, m: int) -> np.ndarray:
-    prices = as_array("cost", cost, 1).astype(np.float64)
-    if prices.shape != (m,) or not (np.isfinite(prices) & (prices > 0)).all():
-        raise ValueError(f"cost must be {m} positive numbers, one per question")
-    return prices
+    saved = None if prices is None else float(np.mean(np.sqrt(prices)) ** 2 / np.mean(prices))
+    least = [None if saved is None else saved * c for c in costs]
+    return QuestionPlan(half_width, level, m, sizes, halves[:, 0], halves[:, 1], *needed, *costs, *least)
 
 
 def _half_widths(answers: Answers, k: int, level: float, rng) -> tuple[float, float]:
@@ -109,7 +115,7 @@ def _half_widths(answers: Answers, k: int, level: float, rng) -> tuple[float, fl
     model = fit_item_model(answers.Y[:, answers.known], answers.weights[:, answers.known], answers.scale, n_sweeps=12)
     pattern = np.zeros((m, 1), bool)
     pattern[balanced_sample(model, inclusion_probabilities(tasks.shares, tasks.strata, k), tasks.strata, rng)] = True
-    hidden = [one for _, _, one in hide_in_turn(answers, pattern, [tasks.weights], tasks.strata, None, rng)]
+    hidden = [one for _, _, one in hide_in_turn(answers, pattern, [tasks.weights], Sampling(tasks.strata), rng)]
     trust = learned_trust(hidden, 0, score_range(answers, answers.known, tasks.weights), level)
     squares = [combine(h.parts[0], trust.bias_variance, *h.ranges[0]).variance for h in hidden]
     quantile = float(t_quantile(level, k)) * trust.widening

@@ -10,14 +10,16 @@ from scipy import stats
 from ..._support.arguments import as_choice, as_generator, as_indices, as_real
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations, as_observations
-from .ability import predict
+from .ability import Prediction, predict
 from .answers import Answers, as_answers
 from .chosen import recognised, scores_of_chosen
 from .estimate import estimate_parts
 from .intervals import ends
 from .item_model import fit_item_model
+from .questions import DESIGNS, Questions, as_questions
 from .remarks import remarks_of
-from .tasks import Tasks, as_clusters, as_tasks
+from .sampling import Sampling
+from .tasks import as_clusters, as_tasks
 from .trust import Trust, combine, hide_in_turn, learned_trust, score_range, t_quantile
 
 FIELDS = [
@@ -31,7 +33,6 @@ FIELDS = [
     ("predicted", float),
     ("own_weight", float),
 ]
-DESIGNS = "balanced", "random", "chosen"
 _UNLIKE_RANDOM = 1e-3  # P-value below which the difficulty of the asked questions is no draw at random.
 
 
@@ -67,6 +68,8 @@ class Scores:
     level : float
     surprises : array of shape (m, n)
         Left-out residuals of the answers in units of their deviation; NaN where there is none.
+    expected : array of shape (m, n)
+        What was expected of the answers when they were left out; NaN where there is no surprise.
     """
 
     table: np.recarray
@@ -74,6 +77,7 @@ class Scores:
     remarks: list
     level: float
     surprises: np.ndarray
+    expected: np.ndarray
     observations: Observations
     answers: Answers
     estimates: Estimates
@@ -82,6 +86,20 @@ class Scores:
     def names(self) -> list[str]:
         names = self.observations.column_names
         return [str(j) for j in range(self.table.size)] if names is None else [str(name) for name in names]
+
+    @property
+    def new(self) -> np.ndarray:
+        """Columns with gaps, the best first."""
+        partial = np.flatnonzero(~self.answers.full)
+        return partial[np.argsort(-self.table.score[partial], kind="stable")]
+
+    def more_to_halve(self) -> np.ndarray:
+        """How many more questions would halve the interval of each model, shape (n,); 0 for models without a gap.
+
+        Variances fall as 1 / k - 1 / m with the number k of answers; without any, as for the first one.
+        """
+        m, k = self.observations.shape[0], np.maximum(self.table.n_observed, 1)
+        return np.ceil(1 / (1 / m + (1 / k - 1 / m) / 4)).astype(np.int64) - self.table.n_observed
 
 
 @one_blas_thread()
@@ -93,6 +111,7 @@ def score(
     groups=None,
     task_weights="micro",
     clusters=None,
+    questions: Questions | str | None = None,
     known=None,
     random_state=None,
 ) -> Scores:
@@ -114,6 +133,9 @@ def score(
         The score is the mean over all questions, the mean over tasks, or the mean over tasks with these weights.
     clusters : array of shape (m,), optional
         Passage or original of every question, where questions were asked or left out by whole clusters.
+    questions : Questions or path, optional
+        What `draw` returned or its file, for models that were asked these questions. Needed if not every question of a
+        task had the same chance. Other questions count as given: as a random draw, with a remark.
     known : array of int, optional
         Columns to learn from. Default: those with more than half as many answers as the fullest.
     random_state : None, int or numpy Generator
@@ -131,29 +153,35 @@ def score(
     rng = as_generator(0 if random_state is None else random_state)
     answers = as_answers(o, known)
     by_task = [tasks.domain(t) for t in range(len(tasks.names))] if len(tasks.names) > 1 else []
-    found, surprises = estimate_all(answers, [tasks.weights, *by_task], tasks.strata, clusters, level, rng)
+    questions = as_questions(questions)
+    design = questions.design if questions is not None and design == "auto" else design
+    if design == "chosen" and not tasks.is_uniform:
+        raise ValueError('design "chosen" is for the mean over all questions; draw the questions for weighted tasks')
+    recorded = None if questions is None or design == "chosen" else questions.probabilities_of_rows(o)
+    sampling = Sampling(tasks.strata, clusters, recorded)
+    found, surprises, expected = estimate_all(answers, [tasks.weights, *by_task], sampling, level, rng)
     table = _table(o, answers, found[0])
-    remarks = remarks_of(answers, found[0], _unlike_random(answers, tasks), o.n_observed)
-    if design in ("auto", "chosen") and groups is None:
+    remarks = remarks_of(answers, found[0], _unlike_random(answers, sampling), o.n_observed)
+    remarks += _asked_elsewhere(answers, sampling)
+    if design in ("auto", "chosen") and tasks.is_uniform:
         chosen = recognised(o) if design == "auto" else ~answers.full
         if chosen.any():
             remarks += _use_chosen(o, table, chosen, level, rng)
     named = {name: _short_table(answers, one) for name, one in zip(tasks.names, found[1:])}
-    return Scores(table, named, sorted(remarks), level, surprises, o, answers, found[0])
+    return Scores(table, named, sorted(remarks), level, surprises, expected, o, answers, found[0])
 
 
-def estimate_all(answers: Answers, domains, strata, clusters, level: float, rng) -> tuple[list, np.ndarray]:
-    """Estimates of every domain, and surprises (m, n)."""
-    n = answers.Y.shape[1]
+def estimate_all(answers: Answers, domains, sampling: Sampling, level: float, rng):
+    """A list of estimates of every domain, surprises (m, n) and expected answers (m, n)."""
     results = [_exact(answers, domain) for domain in domains]
-    surprises = np.full(answers.Y.shape, np.nan)
+    surprises, expected = np.full((2, *answers.Y.shape), np.nan)
     partial = np.flatnonzero(~answers.full)
     if not partial.size:
-        return results, surprises
+        return results, surprises, expected
     new = np.setdiff1d(partial, answers.known)
     patterns = answers.seen[:, new if new.size else partial]
     hidden, models = [], [(new, fit_item_model(*_columns(answers, answers.known), answers.scale))]
-    for columns, model, one in hide_in_turn(answers, patterns, domains, strata, clusters, rng):
+    for columns, model, one in hide_in_turn(answers, patterns, domains, sampling, rng):
         left = np.setdiff1d(np.intersect1d(columns, partial), np.concatenate([c for c, _ in models]))
         models.append((left, model))  # A partial known model is scored by a model that did not learn from it.
         hidden.append(one)
@@ -165,14 +193,19 @@ def estimate_all(answers: Answers, domains, strata, clusters, level: float, rng)
         if columns.size:
             Y, weights = _columns(answers, columns)
             prediction = predict(model, Y, weights)
-            deviation = np.sqrt(prediction.noise)
-            surprises[:, columns] = np.where(weights > 0, prediction.residual / np.maximum(deviation, 1e-9), np.nan)
+            surprises[:, columns], expected[:, columns] = _surprise(prediction, Y, weights, answers.scale)
             for q, domain in enumerate(domains):
                 population = np.repeat(domain[:, None], columns.size, axis=1)
-                parts = estimate_parts(prediction, Y, weights, population, strata, clusters, model.dispersion)
+                parts = estimate_parts(prediction, Y, weights, population, sampling, model.dispersion)
                 _fill(results[q], columns, parts, trusts[q], level, answers.scale.bounded)
-    assert all(np.isfinite(one.score).all() for one in results) and n
-    return results, surprises
+    return results, surprises, expected
+
+
+def _surprise(prediction: Prediction, Y, weights, scale) -> tuple[np.ndarray, np.ndarray]:
+    """Left-out residuals in units of their deviation, and expected answers, both (m, n)."""
+    standardised = prediction.residual / np.maximum(np.sqrt(prediction.noise), 1e-9)
+    expected = scale.from_unit(Y - prediction.residual)
+    return np.where(weights > 0, standardised, np.nan), np.where(weights > 0, expected, np.nan)
 
 
 def _columns(answers: Answers, columns):
@@ -192,7 +225,7 @@ def _exact(answers: Answers, domain) -> Estimates:
 def _fill(result: Estimates, columns, parts, trust: Trust, level: float, bounded: bool) -> None:
     combined = combine(parts, trust.bias_variance, trust.low, trust.high)
     quantile = trust.widening * t_quantile(level, parts.n_answers)
-    complete = parts.own_variance == 0
+    complete = (parts.own_variance == 0) & (parts.model_variance == 0)
     variance = np.where(complete, 0.0, combined.variance)
     low, high = ends(combined.score, variance, quantile, bounded)
     score = np.clip(combined.score, 0.0, 1.0) if bounded else combined.score
@@ -244,14 +277,24 @@ def _short_table(answers: Answers, found: Estimates) -> np.recarray:
     return table
 
 
-def _unlike_random(answers: Answers, tasks: Tasks) -> np.ndarray:
+def _asked_elsewhere(answers: Answers, sampling: Sampling) -> list:
+    """Remarks on new models that answered questions beside those of the file."""
+    if sampling.probabilities is None:
+        return []
+    new = np.setdiff1d(np.flatnonzero(~answers.full & answers.seen.any(axis=0)), answers.known)
+    words = "it answered questions that are not in the file of questions: they count as given, as a random draw"
+    return [(int(j), words) for j in new[~sampling.recorded(answers.seen[:, new])]]
+
+
+def _unlike_random(answers: Answers, sampling: Sampling) -> np.ndarray:
     """Which partial columns have questions whose difficulty for the known models is no random draw, shape (n,)."""
     seen, weights = answers.seen, answers.weights[:, answers.known]
     count = np.maximum(weights.sum(axis=1), 1e-300)
     difficulty = (answers.Y[:, answers.known] * weights).sum(axis=1) / count
     unlike = np.zeros(seen.shape[1], bool)
-    for j in np.flatnonzero(~answers.full & seen.any(axis=0)):
-        statistic, freedom = _drawn_statistic(difficulty, seen[:, j], tasks.strata)
+    told = np.zeros_like(unlike) if sampling.probabilities is None else sampling.recorded(seen)
+    for j in np.flatnonzero(~answers.full & seen.any(axis=0) & ~told):
+        statistic, freedom = _drawn_statistic(difficulty, seen[:, j], sampling.strata)
         unlike[j] = stats.norm.sf(abs(statistic)) * 2 < _UNLIKE_RANDOM and freedom > 2
     return unlike
 

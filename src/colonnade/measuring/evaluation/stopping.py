@@ -39,10 +39,10 @@ class Reached:
 class AdaptiveEvaluation:
     """A running evaluation; see `adaptive`. Iterate over it for the rows to ask, and call `tell` with each answer."""
 
-    def __init__(self, model, half_width, level, best_at, rng):
+    def __init__(self, model, half_width, level, best_at, order):
         self._model, self._half_width, self._level, self._best_at = model, half_width, level, best_at
         m = len(model.loadings)
-        self._order = rng.permutation(m)
+        self._order = np.asarray(order, np.int64)
         self._Y, self._weights = np.zeros((m, 1)), np.zeros((m, 1))
         self._predicted = self._predict()
         self._estimates, self._squares, self._sizes = [], [], []
@@ -141,11 +141,17 @@ def adaptive(
     >>> bool(result.high - result.low <= 0.2)
     True
     """
+    start = prepared(data, half_width, level=level, best_at=best_at, known=known)
+    rng = as_generator(0 if random_state is None else random_state)
+    return start(rng.permutation(as_observations(data).shape[0]))
+
+
+def prepared(data, half_width: float, *, level: float, best_at: int, known=None):
+    """A function of a random order of the rows that gives the evaluation; parameters as of `adaptive`."""
     o = as_observations(data)
     half_width = as_real("half_width", half_width, 0, ends="()")
     level = as_real("level", level, 0, 1, "()")
     best_at = as_count("best_at", best_at, 1)
-    rng = as_generator(0 if random_state is None else random_state)
-    answers = as_answers(o, known)
+    answers = as_answers(o, None if known is None else np.unique(as_indices("known", known, o.shape[1])))
     model = fit_item_model(answers.Y[:, answers.known], answers.weights[:, answers.known], answers.scale)
-    return AdaptiveEvaluation(model, half_width / answers.scale.width, level, best_at, rng)
+    return lambda order: AdaptiveEvaluation(model, half_width / answers.scale.width, level, best_at, order)

@@ -23,6 +23,11 @@ class Tasks:
         return inside / inside.sum()
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether all questions have the same weight."""
+        return bool(np.ptp(self.weights) <= 1e-12 * self.weights.max())
+
+    @property
     def shares(self) -> np.ndarray:
         """Weight of every task."""
         return np.bincount(self.strata, self.weights, minlength=len(self.names))

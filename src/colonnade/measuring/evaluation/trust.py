@@ -1,10 +1,11 @@
 """How far the prediction from known models is trusted, beside the new model's own answers.
 
 A prediction is off by a bias of variance `bias_variance` more than the item model says. Known models that are taken for
-new ones tell it: hidden at random, and hidden in blocks of neighbouring columns, which are often relatives or of one
-date. The correction is then shrunk as in empirical Bayes, with two limits. A model beyond the range of the known ones
-gets the whole correction, because no known model can vouch for the prediction there. And the prediction never moves a
-score by more than one standard error of the correction (Efron and Morris, limited translation, JASA 66, 1971).
+new ones tell it. They are hidden at random, in blocks of neighbouring columns (often relatives or of one date; the last
+block is often the newest), and the best and the worst fifth. The correction is then shrunk as in empirical Bayes, with
+two limits. A model beyond the range of the known ones gets the whole correction, because no known model can vouch for
+the prediction there. And the prediction never moves a score by more than one standard error of the correction (Efron
+and Morris, limited translation, JASA 66, 1971).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from .ability import predict
 from .answers import Answers
 from .estimate import Parts, estimate_parts
 from .item_model import fit_item_model
+from .sampling import Sampling
 
 FEWEST_HIDDEN = 6  # Known models from which a bias is learned; with fewer, scores rest on their own answers.
-_FOLDS = 5  # Each of random groups and of blocks.
+_FOLDS = 5  # Each of random groups and of blocks; a group holds a fifth of the models.
+_TIMES_HIDDEN = 2 + 2 / _FOLDS  # How often a known model is hidden on average.
 _HIDDEN_SWEEPS = 12  # Of the fits without a group; 20 change no figure of the benchmark by 0.05 points.
 _TRANSLATION = 1.0  # Standard errors by which the prediction may move a score.
 _LEAST_SHARE = 0.1  # Of a correction's own variance: noise that the item model explains is estimated itself.
@@ -46,8 +49,8 @@ class Combined:
 
 
 def combine(parts: Parts, bias_variance, low, high) -> Combined:
-    own = parts.own_variance
-    has = np.isfinite(own)
+    own, exact = parts.own_variance, parts.own_variance == 0  # Exact: every question was asked.
+    has = np.isfinite(own) & ~exact
     noise = np.where(has, np.maximum(own - parts.model_variance, _LEAST_SHARE * np.where(has, own, 1.0)), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         shrunk = 1.0 if np.isinf(bias_variance) else bias_variance / (bias_variance + noise)
@@ -56,9 +59,9 @@ def combine(parts: Parts, bias_variance, low, high) -> Combined:
         limit = 1 - _TRANSLATION * np.sqrt(noise) / np.abs(parts.correction)
     beyond = np.where(has, stats.norm.cdf(np.maximum(above, below)), 0.0)
     weight = np.maximum(beyond + (1 - beyond) * shrunk, np.nan_to_num(limit, neginf=0.0))
-    weight = np.where(has, np.clip(weight, 0.0, 1.0), 0.0)
+    weight = np.where(has, np.clip(weight, 0.0, 1.0), np.where(exact, 1.0, 0.0))
     spread = (high - low) ** 2 / 4 if np.isinf(bias_variance) else bias_variance
-    variance = parts.model_variance + np.where(has, weight * noise, spread)
+    variance = parts.model_variance + np.where(has, weight * noise, np.where(exact, 0.0, spread))
     return Combined(parts.prediction + weight * parts.correction, variance, weight, beyond)
 
 
@@ -71,24 +74,32 @@ class Hidden:
     ranges: list[np.ndarray]
 
 
-def hide_in_turn(answers: Answers, patterns, domains, strata, clusters, rng):
+def hide_in_turn(answers: Answers, patterns, domains, sampling: Sampling, rng):
     """Yield (columns, model without them, Hidden) for every group.
 
     `patterns` (m, q) are the gaps of the models to be scored; a hidden model gets one of them. A known model with gaps
     of its own stands for its answered questions only, of which a random share is kept.
     """
     known = answers.known
-    groups = [*np.array_split(rng.permutation(known.size), _FOLDS), *np.array_split(np.arange(known.size), _FOLDS)]
-    for group in groups:
+    for group in _groups(answers, domains[0], rng):
         if 0 < group.size <= known.size - 2:
             columns, others = known[group], np.delete(known, group)
             model = fit_item_model(
                 answers.Y[:, others], answers.weights[:, others], answers.scale, n_sweeps=_HIDDEN_SWEEPS
             )
-            yield columns, model, _hidden(answers, model, columns, others, patterns, domains, strata, clusters, rng)
+            yield columns, model, _hidden(answers, model, columns, others, patterns, domains, sampling, rng)
 
 
-def _hidden(answers, model, columns, others, patterns, domains, strata, clusters, rng) -> Hidden:
+def _groups(answers: Answers, domain, rng) -> list[np.ndarray]:
+    """Known models at random, in blocks of columns, the worst and the best; each is a group of places in `known`."""
+    d = answers.known.size
+    scores = (population_of(domain, answers.seen[:, answers.known]) * answers.Y[:, answers.known]).sum(axis=0)
+    by_score = np.array_split(np.argsort(scores, kind="stable"), _FOLDS)
+    random, blocks = np.array_split(rng.permutation(d), _FOLDS), np.array_split(np.arange(d), _FOLDS)
+    return [*random, *blocks, by_score[0], by_score[-1]]
+
+
+def _hidden(answers, model, columns, others, patterns, domains, sampling: Sampling, rng) -> Hidden:
     Y, seen = answers.Y[:, columns], answers.seen[:, columns]
     kept = patterns[:, rng.integers(patterns.shape[1], size=columns.size)]
     for j in np.flatnonzero(~seen.all(axis=0)):
@@ -98,7 +109,7 @@ def _hidden(answers, model, columns, others, patterns, domains, strata, clusters
     result = Hidden([], [], [])
     for domain in domains:
         population = population_of(domain, seen)
-        parts = estimate_parts(prediction, Y, weights, population, strata, clusters, model.dispersion)
+        parts = estimate_parts(prediction, Y, weights, population, sampling, model.dispersion)
         result.parts.append(parts)
         result.truth.append((population * Y).sum(axis=0))
         result.ranges.append(score_range(answers, others, domain))
@@ -119,19 +130,27 @@ def score_range(answers: Answers, columns, domain) -> np.ndarray:
 
 
 def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) -> Trust:
-    """From the errors of the hidden models in one domain."""
-    errors = [h.parts[domain].prediction - h.truth[domain] for h in hidden]
-    n = sum(e.size for e in errors)
-    if n < 2 * FEWEST_HIDDEN:  # Every known model is hidden twice.
+    """From the errors of the hidden models in one domain.
+
+    A hidden model that lies beyond the others gets its whole correction, so its bias does not matter.
+    """
+    parts, d = [h.parts[domain] for h in hidden], sum(h.truth[domain].size for h in hidden) / _TIMES_HIDDEN
+    if d < FEWEST_HIDDEN:
         return Trust(np.inf, 1.0, *known_range)
-    excess = np.concatenate([e**2 - h.parts[domain].model_variance for e, h in zip(errors, hidden)])
-    bias = max(0.0, float(excess.mean() + excess.std() / np.sqrt(n / 2)))  # One standard error more, to be safe.
+    inside = np.concatenate([1 - combine(p, 0.0, *h.ranges[domain]).beyond for p, h in zip(parts, hidden)])
+    excess = np.concatenate([(p.prediction - h.truth[domain]) ** 2 - p.model_variance for p, h in zip(parts, hidden)])
+    mean = float(inside @ excess / inside.sum())
+    error = np.sqrt(inside @ (excess - mean) ** 2 / inside.sum() / d)
+    bias = max(0.0, mean + float(error))  # One standard error more, to be safe.
     ratios = []
-    for h in hidden:
-        combined = combine(h.parts[domain], bias, *h.ranges[domain])
-        quantile = t_quantile(level, h.parts[domain].n_answers) * np.sqrt(combined.variance)
-        ratios.append(np.abs(combined.score - h.truth[domain]) / np.maximum(quantile, 1e-300))
-    at = np.quantile(np.concatenate(ratios), level) if n >= 2 * _FEWEST_FOR_QUANTILE else 1.0
+    for p, h in zip(parts, hidden):
+        combined = combine(p, bias, *h.ranges[domain])
+        quantile = t_quantile(level, p.n_answers) * np.sqrt(combined.variance)
+        exact = p.own_variance == 0  # Every question was asked: only rounding is left.
+        ratios.append(np.where(exact, 0.0, np.abs(combined.score - h.truth[domain]) / np.where(exact, 1.0, quantile)))
+    # A new model among d like it: the level is reached at rank (d + 1) level, as in conformal prediction.
+    rank = min((d + 1) / d * level, 1.0)
+    at = np.quantile(np.concatenate(ratios), rank) if d >= _FEWEST_FOR_QUANTILE else 1.0
     return Trust(bias, max(1.0, float(at)), *known_range)
 
 
