@@ -176,7 +176,7 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         summary = summarise(completion, verdicts=False)
     scored = [] if scores is None else _write_scores(completion.observations, scores, level, force)
     if report is not None:
-        _write_report(completion, report, force)
+        _write_report(completion, report, _file_name(inputs), force)
     outputs = [*outputs, *(path for path in (scores, report) if path is not None)]
     if as_json:
         facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
@@ -238,13 +238,13 @@ def _in_memory(inputs, outputs, entries, options: dict, needs_full: int, *, leve
         outputs = [_default_output(inputs[0], entries, observations.origin)]
         check_outputs(outputs, entries, force)
     _check_how(how, outputs, entries)
-    completion = _completed(observations, options)
+    completion = _completed(observations, options, _file_name(inputs))
     for output in outputs:
         _write(completion, output, asked, level, force, how)
     return outputs, completion, _read_in_words(observations)
 
 
-def _completed(observations, options: dict):
+def _completed(observations, options: dict, file: str):
     from ...completion import complete
 
     seed, scheduler = options.pop("seed"), options.pop("scheduler", None)
@@ -257,18 +257,22 @@ def _completed(observations, options: dict):
     else:
         with progress("completing") as report:
             completion = complete(observations, random_state=seed, progress=report, **options)
-    return replace(completion, run={**completion.run, "command": _command_line()})
+    return replace(completion, run={**completion.run, "command": _command_line(), "file": file})
+
+
+def _file_name(inputs) -> str:
+    return inputs[0].absolute().name if len(inputs) == 1 else f"{len(inputs):,} files"
 
 
 def _command_line() -> str:
     return shlex.join(["colonnade", *sys.argv[1:]])
 
 
-def _write_report(completion, report: Path, force: bool) -> None:
+def _write_report(completion, report: Path, name: str, force: bool) -> None:
     from ..report.page import write_report
 
     with progress("reporting"):
-        write_report(completion, report, command=_command_line(), force=force)
+        write_report(completion, report, command=_command_line(), name=name, force=force)
 
 
 def _check_how(how: dict, outputs, entries) -> None:
