@@ -90,11 +90,20 @@ class Comparison:
         widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
         lines = [f"Errors at {self.n_hidden:,} hidden entries of a {m:,} x {n:,} matrix:"]
         lines += [_line(row, widths) for row in rows] if self.finished else []
-        lines += [f"{label(r.method)}: {r.remark}" for r in self.results if r.remark]
+        lines += _remarks(self.results)
         lines += ["Interrupted: only these methods had finished."] if self.interrupted else []
         return "\n".join([*lines, f"Advice: {self.advice}"])
 
     __repr__ = __str__
+
+
+def _remarks(results) -> list[str]:
+    """A line for each remark, with the methods that share it."""
+    methods = {}
+    for result in results:
+        if result.remark:
+            methods.setdefault(result.remark, []).append(label(result.method))
+    return [f"{', '.join(names)}: {remark}" for remark, names in methods.items()]
 
 
 def label(name: str) -> str:
