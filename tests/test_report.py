@@ -416,7 +416,9 @@ def test_the_first_screen_shows_the_verdict_as_a_traffic_light(noise, light):
     first = " ".join(Page(text[: text.index("The table before and after")]).words)
     assert "plant.csv" in first and f'<div class="verdict {light}">' in text
     found = hold_out(completion)
-    assert f"{100 * found.error / found.spread:.3g}\N{NO-BREAK SPACE}%" in first and completion.verdict.sentence in first
+    assert (
+        f"{100 * found.error / found.spread:.3g}\N{NO-BREAK SPACE}%" in first and completion.verdict.sentence in first
+    )
     assert "What to do next" in first and ("Do not use" in first) == (light == "bad")
 
 

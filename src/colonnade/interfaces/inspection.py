@@ -180,7 +180,9 @@ def _advice(o: Observations, facts: dict) -> list[str]:
             " keep the result with the smaller typical error."
         )
     if facts["trial"] and "explain little" in facts["trial"].get("fit", ""):
-        advice.append("The complete columns explain little of the others. Complete columns that resemble them would help most.")
+        advice.append(
+            "The complete columns explain little of the others. Complete columns that resemble them would help most."
+        )
     return advice
 
 
@@ -189,7 +191,9 @@ def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
     rank = spectrum["numerical_rank"]
     most = min(m, d - 1 if spectrum["centered"] else d)
     if d < 3:
-        return [f"Only {_counted(d, 'column')} {_are(d)} complete, too few to learn from. Measure more columns in full."]
+        return [
+            f"Only {_counted(d, 'column')} {_are(d)} complete, too few to learn from. Measure more columns in full."
+        ]
     if rank is not None and rank < most:
         return [f"The complete columns have rank {rank:,} only, because they repeat each other."]
     if k > 0.8 * most and most < m:

@@ -87,7 +87,13 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
     ax.plot(np.arange(1, values.size + 1), values, ".", ms=6, color=palette.main, label=f"{rank:,} in use")
     if np.isfinite(found.noise_std) and found.noise_std > 0:
         ax.axhline(found.noise_std, color=palette.other, lw=1.5, label="noise of one value")
-        ax.axhline(found.blurred, color=palette.other, lw=1, ls="--", label="noise for a column with the median number of values")
+        ax.axhline(
+            found.blurred,
+            color=palette.other,
+            lw=1,
+            ls="--",
+            label="noise for a column with the median number of values",
+        )
     if rank == values.size:
         ax.axvline(rank + 0.5, color=palette.main, lw=1, ls=":")
     positive = [v for v in (found.of_full_columns, found.deviations) if v is not None and (v > 0).any()]

@@ -98,7 +98,7 @@ class _Figures(NamedTuple):
 
     Attributes
     ----------
-    before : residuals beside what the full columns alone have taught; NaN if no refinement moved the rows
+    before : residuals beside the space of the full columns alone; NaN if no refinement moved the rows
     sizes, spreads : root mean square of the entries, and how far they spread
     rounding : residuals up to here may be rounding
     """
@@ -144,7 +144,7 @@ def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
 
 
 def _space_before(completion) -> ColumnSpace | None:
-    """What the full columns alone have taught, if a refinement moved the rows; else None.
+    """The space of the full columns alone, if a refinement moved the rows; else None.
 
     One that does makes the basis fit the very entries that would tell that a column is off.
     """

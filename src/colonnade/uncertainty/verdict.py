@@ -37,7 +37,9 @@ class Verdict:
 
 NOTHING_TO_FILL = Verdict("use it", "Every value is known, so there was nothing to fill.")
 EXACT = Verdict("use it", "The known values fit the model exactly, so the filled values are exact up to rounding.")
-NOT_JUDGED = Verdict("use it with care", "There are too few known values to test the predictions, so the error is unknown.")
+NOT_JUDGED = Verdict(
+    "use it with care", "There are too few known values to test the predictions, so the error is unknown."
+)
 
 
 def not_judged_by(method: str) -> Verdict:

@@ -42,7 +42,9 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="colonnade")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show a full traceback if an error occurs. Default: one line.")
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show a full traceback if an error occurs. Default: one line."
+)
 def cli() -> None:
     """Fill the gaps in tables of numbers, with an honest uncertainty for every filled value.
 

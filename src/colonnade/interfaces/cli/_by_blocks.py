@@ -45,9 +45,19 @@ _OPTIONS = (
         " machine, on loopback only. Use only a scheduler that you trust: anyone who can reach it can run code, and"
         " tcp:// is neither encrypted nor authenticated.",
     ),
-    click.option("--memory-limit", type=Size(), metavar="SIZE", help="Memory to use, such as 6GB. Default: 60 % of the memory."),
-    click.option("--resume", is_flag=True, help="Continue an interrupted run in blocks; the result is identical. Default: start anew."),
-    click.option("--dry-run", is_flag=True, help="Print the memory, disk and time that the run would need, and stop. Default: run."),
+    click.option(
+        "--memory-limit", type=Size(), metavar="SIZE", help="Memory to use, such as 6GB. Default: 60 % of the memory."
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Continue an interrupted run in blocks; the result is identical. Default: start anew.",
+    ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print the memory, disk and time that the run would need, and stop. Default: run.",
+    ),
 )
 _ENGINE_NAMES = "engine", "memory_limit", "resume", "scheduler"
 _SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "memory_limit", "resume"
@@ -61,9 +71,10 @@ def block_options(command):
 
 
 def chosen_engine(inputs, options: dict) -> str:
-    """The engine: "memory", or "local" or "dask" for triples in blocks. For "memory", options of the others are removed.
+    """The engine: "memory", or "local" or "dask" for triples in blocks.
 
-    A table is read into memory even if a cluster fills its columns; then ``options["engine"]`` stays "dask".
+    For "memory", options of the others are removed. A table is read into memory even if a cluster fills
+    its columns; then ``options["engine"]`` stays "dask".
     """
     from ...scaling.blocks import checked_memory, memory_for_data
 
@@ -163,7 +174,9 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     from .complete import check_outputs
 
     if options["thousands"] is not None:
-        raise click.UsageError("--thousands needs data that fit into memory; write the triples without groups of digits")
+        raise click.UsageError(
+            "--thousands needs data that fit into memory; write the triples without groups of digits"
+        )
     if options["missing"]:
         raise click.UsageError("--missing needs data that fit into memory; leave these lines out of the triples")
     if options["ignore"] or options["only"]:

@@ -10,13 +10,17 @@ from pathlib import Path
 import click
 
 _READ = (
-    click.option("--row", metavar="NAME", help="Column with the row labels, for triples. Default: the file is a table."),
+    click.option(
+        "--row", metavar="NAME", help="Column with the row labels, for triples. Default: the file is a table."
+    ),
     click.option(
         "--column", metavar="NAME", help="Column with the column labels, for triples. Default: the file is a table."
     ),
     click.option("--value", metavar="NAME", help="Column with the values, for triples. Default: the file is a table."),
     click.option(
-        "--key", metavar="NAME", help="Array to read from an npz file, a netCDF file or a Zarr group. Default: the only one."
+        "--key",
+        metavar="NAME",
+        help="Array to read from an npz file, a netCDF file or a Zarr group. Default: the only one.",
     ),
     click.option("--sheet", metavar="NAME", help="Sheet to read from an xlsx file. Default: the first."),
     click.option(

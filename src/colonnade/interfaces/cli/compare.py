@@ -26,13 +26,33 @@ _AS_OPTIONS |= {name: f"--method {name}" for name in ("als", "soft_impute", "svt
     show_default=True,
     help="Share of the known values of every column with gaps that is hidden.",
 )
-@click.option("--rank", type=click.IntRange(1), default=None, help="Maximum rank of every method. Default: each method chooses.")
-@click.option("--full-columns", type=click.IntRange(1), default=None, help="For a file without gaps: complete columns that the methods may read. Needed there. Default: none.")
-@click.option("--entries", type=click.IntRange(1), default=None, help="For a file without gaps: values of every other column that they may read. Needed there. Default: none.")
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the errors into this png, svg or pdf file. Default: no picture."
+    "--rank", type=click.IntRange(1), default=None, help="Maximum rank of every method. Default: each method chooses."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed for choosing the values that are hidden.")
+@click.option(
+    "--full-columns",
+    type=click.IntRange(1),
+    default=None,
+    help="For a file without gaps: complete columns that the methods may read. Needed there. Default: none.",
+)
+@click.option(
+    "--entries",
+    type=click.IntRange(1),
+    default=None,
+    help="For a file without gaps: values of every other column that they may read. Needed there. Default: none.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the errors into this png, svg or pdf file. Default: no picture.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Random seed for choosing the values that are hidden.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON. Default: plain text.")
 @click.option("--force", is_flag=True, help="Replace the picture if it exists. Default: stop with an error.")
 def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, as_json, force, **options) -> None:

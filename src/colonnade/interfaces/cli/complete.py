@@ -124,9 +124,13 @@ _SCORES_MODEL = (
     " Default: all digits.",
 )
 @click.option(
-    "--intervals", is_flag=True, help="List the filled values with intervals in a second sheet of an xlsx output. Default: no."
+    "--intervals",
+    is_flag=True,
+    help="List the filled values with intervals in a second sheet of an xlsx output. Default: no.",
 )
-@click.option("--strict", is_flag=True, help="Exit with code 4 if a row or column could not be filled. Default: exit with 0.")
+@click.option(
+    "--strict", is_flag=True, help="Exit with code 4 if a row or column could not be filled. Default: exit with 0."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON. Default: plain text.")
 @click.option("--force", is_flag=True, help="Replace existing outputs. Default: stop with an error.")
 def command(inputs, outputs, entries, scores, report, strict, as_json, force, **options) -> None:
@@ -359,7 +363,9 @@ def check_outputs(outputs, entries: Path | None, force: bool) -> None:
             raise click.UsageError("--output cannot be standard output; name a file or a folder")
         kind = SUFFIXES.get(output.suffix.lower()) if output.suffix else "result"
         if kind is None:
-            raise click.UsageError(f"{output} must end in one of {', '.join(SUFFIXES)}, or be a folder name without an ending")
+            raise click.UsageError(
+                f"{output} must end in one of {', '.join(SUFFIXES)}, or be a folder name without an ending"
+            )
         if entries is not None and kind not in ("csv", "parquet", "result"):
             raise click.UsageError(f"with --entries the output must be a csv or Parquet file; got {output}")
         if os.path.lexists(output) and not force:

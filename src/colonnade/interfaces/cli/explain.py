@@ -29,7 +29,9 @@ _PICTURES = ".png", ".svg", ".pdf"
     type=click.Path(dir_okay=False, path_type=Path),
     help="Draw the contributions into this png, svg or pdf file. Default: no picture.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON, with all known values. Default: plain text.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the explanation as JSON, with all known values. Default: plain text."
+)
 @click.option("--force", is_flag=True, help="Replace the picture if it exists. Default: stop with an error.")
 def command(result: Path, row: str, column: str, level: float, plot: Path | None, as_json: bool, force: bool) -> None:
     """Explain a filled value: the known values of its column that it follows from, with their weights.

@@ -15,7 +15,12 @@ from ._options import input_options, progress, read_input
 
 @click.command()
 @input_options(required=False)
-@click.option("--shape", type=click.IntRange(1), nargs=2, default=None, metavar="ROWS COLUMNS",
+@click.option(
+    "--shape",
+    type=click.IntRange(1),
+    nargs=2,
+    default=None,
+    metavar="ROWS COLUMNS",
     help="Size of the table. Default: that of INPUT.",
 )
 @click.option(
@@ -94,9 +99,7 @@ def _refuse_other_settings(planned: dict, inputs) -> None:
     if given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} cannot be used with --select-rows")
     if not inputs:
-        raise click.UsageError(
-            "--select-rows K needs a file, or a folder that colonnade complete wrote"
-        )
+        raise click.UsageError("--select-rows K needs a file, or a folder that colonnade complete wrote")
 
 
 def _completion(inputs, options: dict):

@@ -127,9 +127,7 @@ def bars_chart(shares, names, label: str, what: str) -> Markup:
         some = names(edges[k]) if edges[k + 1] - edges[k] == 1 else f"{names(edges[k])} to {names(edges[k + 1] - 1)}"
         tip = f"{what} {some}: {100 * heights[k]:.3g} % missing"
         size = f'width="{places[k + 1] - places[k] - gap:.2f}" height="{y.start - tops[k]:.1f}"'
-        marks.append(
-            f'<rect class="bar" x="{places[k]:.2f}" y="{tops[k]:.1f}" {size} data-tip="{escape(tip)}"/>'
-        )
+        marks.append(f'<rect class="bar" x="{places[k]:.2f}" y="{tops[k]:.1f}" {size} data-tip="{escape(tip)}"/>')
     frame = _frame(x, y, label, "", no_x_ticks=True, percent=True)
     return _svg(_NARROW, 128, f"Bars of the share of missing values: {label}.", frame + "".join(marks))
 

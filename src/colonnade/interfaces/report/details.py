@@ -104,7 +104,9 @@ def spectrum_words(completion, summary: dict) -> str:
         return f"{_directions(rank)} in use. The known values fit exactly, so there is no noise."
     noise = "" if summary["noise_std"] is None else f" The noise of one value is {summary['noise_std']:.3g}."
     if completion.learned is None:
-        rings = " Rings: all directions of the complete columns. Dots: those in use." if summary["n_full_columns"] else ""
+        rings = (
+            " Rings: all directions of the complete columns. Dots: those in use." if summary["n_full_columns"] else ""
+        )
         return f"{_directions(rank)} in use.{noise}{rings}"
     above = found.n_above_noise
     if above == 0:

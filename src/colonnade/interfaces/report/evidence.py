@@ -1,4 +1,4 @@
-"""What the report shows as evidence: held-out values, coverage by group, gaps, and the least certain rows and columns."""
+"""The evidence of the report: held-out values, coverage by group, gaps, and the least certain rows and columns."""
 
 from __future__ import annotations
 
