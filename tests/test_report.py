@@ -304,6 +304,11 @@ def test_the_commands_write_the_report(tmp_path, monkeypatch, capsys):
     assert "colonnade complete m.npy --seed 3 -o result --report a.html --json" in text
     assert run("report", "result") == (0, "Written: result.html\n", "")
     assert (tmp_path / "result.html").read_text() == text
+    os.makedirs("deep/er")
+    os.rename("result", "deep/er/result")
+    assert run("report", "deep/er/result") == (0, "Written: deep/er/result.html\n", "")  # Beside the result.
+    assert (tmp_path / "deep" / "er" / "result.html").read_text() == text and "<h1>m.npy</h1>" in text
+    os.rename("deep/er/result", "result")
     before = sorted(os.listdir())
     for arguments, expected, words in [
         (["report", "result"], 2, "exists; choose another name"),

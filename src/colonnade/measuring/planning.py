@@ -21,7 +21,7 @@ __all__ = ["Plan", "gaussian_coherence", "plan"]
 
 SPARE_COLUMNS, SPARE_ROWS = 2, 5  # distinct ones beyond the rank; with fewer, conditioning is left to luck
 N_SIMULATED = 100  # columns, wherever a basis is given
-_SMALL = 20_000  # Cells: a table that people fill by hand.
+_SMALL = 10_000  # Cells: a table that people fill by hand.
 _WORTH_PLANNING = 0.4  # Share of a small table from which on a plan saves too little to be worth it.
 EIGENVALUE_LEVEL = 0.01  # of the smallest eigenvalue that an incoherent basis would have
 
@@ -72,8 +72,9 @@ class Plan:
 
     @property
     def _is_too_small(self) -> bool:
-        """Whether the table is small and the plan would save little of it."""
-        return self.shape[0] * self.shape[1] <= _SMALL and self.practical.share > _WORTH_PLANNING
+        """Whether the table is small and the plan would save little, and no other number of entries was asked for."""
+        is_small = self.shape[0] * self.shape[1] <= _SMALL and self.practical.share > _WORTH_PLANNING
+        return is_small and self.n_entries == self.practical.n_entries
 
     def __str__(self) -> str:
         """The answer in a few plain lines."""

@@ -45,7 +45,7 @@ _MESSAGES = {
     Status.NO_OBSERVATION: "has no known value and stays NaN; measure at least as many values as the rank",
     Status.TOO_FEW: "has fewer known values than the rank and stays NaN; measure more values or lower the rank",
     Status.UNDETERMINED: "has known values that do not determine it and stays NaN; measure others or lower the rank",
-    Status.PRIOR_ONLY: "has no known value and is filled by the mean of the complete columns; measure values of it",
+    Status.PRIOR_ONLY: "has no known value and is filled by the mean of the complete columns; measure entries of it",
     Status.OVERFLOW: "exceeds the range of floating-point numbers and stays NaN; rescale the data",
 }
 
