@@ -14,6 +14,7 @@ _LARGE = 1e300  # Numbers from here on leave no room for a margin.
 _OUTLIER = 100.0  # Times the range of the middle half of the values: beyond it a value would be all that one sees.
 _POINTS = 1_500  # Of a scatter plot; more are a blot and a large file.
 _DIRECTIONS = 300  # Directions of the spectrum that are drawn.
+_FEW_DIRECTIONS = 10  # Directions up to which each has a tick of its own.
 _NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
 
 
@@ -100,8 +101,11 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
     if positive:
         ax.set_yscale("log")
     ax.set_xlabel("direction")
+    last = max(drawn, values.size)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlim(0.5, max(drawn, values.size) + 0.9)
+    if last <= _FEW_DIRECTIONS:
+        ax.set_xticks(range(1, last + 1))
+    ax.set_xlim(0.5, last + 0.9)
     ax.set_ylabel("standard deviation along it")
     ax.legend(frameon=False, fontsize=8, labelcolor=palette.text)
 

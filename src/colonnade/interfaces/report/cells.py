@@ -75,11 +75,11 @@ class Units:
         return self.scaled(values, rows, columns) if self.is_mixed else np.asarray(values, np.float64)
 
     def widths(self, cells: Cells) -> np.ndarray:
-        """Half the width of each interval in spreads, shape (k, l); NaN where nothing was filled."""
+        """Half the width of each interval in spreads, shape (k, l); NaN where nothing was filled, inf if not known."""
         _, spread = self.at(cells.rows[:, None], cells.columns)
         with np.errstate(over="ignore", invalid="ignore"):
             half = (cells.high / 2 - cells.low / 2) / spread
-        return np.where(cells.is_filled & np.isfinite(half), half, np.nan)
+        return np.where(cells.is_filled, half, np.nan)
 
 
 def sampled(completion, most_cells: int) -> Cells:

@@ -67,12 +67,15 @@ def _next(completion, summary: dict, found: HeldOut | None, worst: list) -> list
     word, choices = summary["verdict"]["word"], summary["choices"]
     if not summary["n_filled_entries"] and not summary["n_unfilled_columns"]:
         return ["Nothing: the table had no gaps."]
+    is_exact = completion.learned is not None and completion.learned.is_exact
     steps = []
     suspect = choices.get("wild") or choices.get("outliers")
     if suspect:
         steps.append(f"Check the data first: {suspect}.")
     steps += {
-        "use it": ["Use the filled table. Where a single value matters, read its interval too."],
+        "use it": [
+            "Use the filled table." + ("" if is_exact else " Where a single value matters, read its interval too.")
+        ],
         "use it with care": [
             "Use the filled values for averages, totals and a first look. Do not decide anything by a single one."
         ],

@@ -40,7 +40,7 @@ def unsure_map(widths: np.ndarray) -> str:
     """Half widths of intervals in spreads as opacity; 2 spreads and more are solid."""
     pixels = np.zeros((*widths.shape, 4), np.uint8)
     pixels[..., :3] = _UNSURE
-    filled = np.isfinite(widths)
+    filled = ~np.isnan(widths)
     pixels[filled, 3] = (255 * np.clip(0.08 + 0.92 * widths[filled] / 2, 0, 1)).astype(np.uint8)
     return _address(pixels)
 

@@ -19,7 +19,7 @@ from .cells import sampled, units_of
 from .downloads import downloads
 from .first_screen import first_screen
 
-_MOST_CELLS = 12_000  # Of the heat maps: with values and intervals about 300 kB.
+_MOST_CELLS = 20_000  # Of the heat maps: with values and intervals at most 600 kB.
 _MOST_RANKED = 150_000  # Cells by which the least certain rows and columns are found: about a second.
 
 
@@ -79,7 +79,7 @@ def _content(completion, command: str | None, name: str | None) -> dict:
         "coverage": None if found is None else evidence.coverage(completion, found, units),
         "worst": worst,
         "verdicts": details.verdict_bar(summary["verdicts"]),
-        "advice": [line for line in summary["trust"] if ": " in line],
+        "advice": [line for line in summary["trust"] if ": " in line and not line.startswith("check the data")],
         "columns": columns[: details.MOST_ROWS],
         "n_open": len(columns),
         "choices": [(label_of(choice), words) for choice, words in completion.choices.items()],
