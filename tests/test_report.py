@@ -490,3 +490,27 @@ def test_the_least_certain_column_comes_first():
     M[rng.random(M.shape) < 0.2] = np.nan
     text = report_html(co.complete(M, orientation="rows"))
     assert re.findall(r"<h3>(Column|Row) (\d+)</h3>", text)[0] == ("Column", "11")
+
+
+@pytest.mark.slow
+def test_a_result_in_many_blocks_reads_few_of_them_for_pictures(tmp_path, monkeypatch):
+    from colonnade.interfaces.report.cells import sampled
+
+    rng = np.random.default_rng(0)
+    L, R = low_rank(rng, 30, 400, 2)
+    columns, rows = np.divmod(np.arange(30 * 400), 30)
+    kept = (columns < 10) | (rng.random(columns.size) < 0.3)
+    values = (L @ R + 0.1 * rng.standard_normal((30, 400)))[rows, columns]
+    lines = [f"{i},{j},{float(x)!r}\n" for i, j, x in zip(rows[kept], columns[kept], values[kept])]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("row,column,value\n" + "".join(lines))
+    stored = co.complete_triples("t.csv", "result", refine=0, block_entries=100)
+    assert stored.n_blocks > 20
+    cells = sampled(stored, 2_000)
+    owners = np.unique(np.searchsorted(stored.starts, cells.columns, side="right"))
+    assert owners.size == 12 and cells.values.size <= 2_000
+    np.testing.assert_array_equal(cells.values, stored.entries(cells.rows[:, None], cells.columns))
+    known = np.zeros((30, 400), bool)
+    known[stored.observations.rows, stored.observations.entry_columns] = True
+    np.testing.assert_array_equal(cells.is_seen, known[cells.rows[:, None], cells.columns])
+    assert "The pictures show 30 of 30 rows" in report_html(stored)

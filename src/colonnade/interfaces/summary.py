@@ -88,7 +88,9 @@ def in_words(summary: dict) -> list[str]:
     choices = dict(summary["choices"])
     aside = choices.pop("set aside", None)
     verdict = summary["verdict"]
-    lines = [] if verdict is None else [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
+    lines = ["Verdict: not computed for results in blocks; run `colonnade report FOLDER`."]
+    if verdict is not None:
+        lines = [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
     lines += [] if aside is None else [f"Left out and returned unchanged: {aside}."]
     complete = f"{full:,} of {_counted(n, 'column')} {'is' if full == 1 else 'are'} complete"
     if full == 0:

@@ -185,9 +185,8 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:
         written = [*_numbers_only(summary, outputs), f"Written: {', '.join(map(str, outputs))}"]
-        words = in_words(summary)
-        first = 0 if summary["verdict"] is None else 1  # The verdict leads.
-        for line in [*words[:first], source, *words[first:], *scored, *written]:
+        verdict, *words = in_words(summary)
+        for line in [verdict, source, *words, *scored, *written]:
             say(line)
     if strict and (summary["n_unfilled_columns"] or summary["n_unfilled_rows"]):
         failure = click.ClickException(not_filled(summary)[0])

@@ -12,6 +12,7 @@ LEVEL = 0.9  # Of every interval on the page.
 _MOST_ON_A_SIDE = 400  # Rows or columns of a picture: about the pixels that it has on a screen.
 _MIXED_UNITS = 3.0  # Ratio of spreads, or levels in spreads, from which one colour scale for all would hide most rows.
 _LONGEST_NAME = 60  # Characters.
+_MOST_BLOCKS = 12  # Blocks of a result on the disk that are read for pictures: each may take a second.
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,17 @@ def sampled(completion, most_cells: int) -> Cells:
     n_rows = min(m, _MOST_ON_A_SIDE, most_cells // n_columns)
     if m * n <= most_cells:
         n_rows, n_columns = m, n
-    return cells_at(completion, evenly(m, n_rows), evenly(n, n_columns))
+    return cells_at(completion, evenly(m, n_rows), some_columns(completion, n_columns))
+
+
+def some_columns(completion, count: int) -> np.ndarray:
+    """Evenly spaced columns; those of a large result on the disk are of a few blocks, because blocks are read whole."""
+    n, n_blocks = completion.shape[1], getattr(completion, "n_blocks", 0)
+    if n_blocks <= _MOST_BLOCKS:
+        return evenly(n, count)
+    starts, each = completion.starts, max(1, count // _MOST_BLOCKS)
+    chosen = (starts[k] + evenly(int(starts[k + 1] - starts[k]), each) for k in evenly(n_blocks, _MOST_BLOCKS))
+    return np.unique(np.concatenate(list(chosen)))
 
 
 def evenly(total: int, count: int) -> np.ndarray:

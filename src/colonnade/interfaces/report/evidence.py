@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...uncertainty.diagnostics import HeldOut
-from .cells import LEVEL, Cells, Units, cells_at, evenly, name_of, parts_of
+from .cells import LEVEL, Cells, Units, cells_at, evenly, name_of, parts_of, some_columns
 from .charts import bars_chart, coverage_chart, prediction_chart, series_chart
+from .maps import gap_map
 
 _MOST_POINTS = 500  # Of the scatter plot; more are a blot.
 _MOST_IN_SERIES = 150  # Values of one row or column in its chart, which is 300 pixels wide.
@@ -93,11 +94,17 @@ def _zeros(found: HeldOut) -> np.ndarray:
 
 
 def gaps(completion) -> dict:
-    """Bars of the share missing in each column and in each row."""
+    """The map of gaps, and bars of the share missing in each column and in each row; blocks are read once."""
     m, n = completion.shape
     by_row = np.zeros(m)
-    for _, _, o in parts_of(completion):
-        by_row += np.bincount(o().rows, minlength=m)
+
+    def counted():
+        for _, _, o in parts_of(completion):
+            here = o()
+            np.add(by_row, np.bincount(here.rows, minlength=m), out=by_row)
+            yield here
+
+    picture = gap_map(completion, counted())
     sides = [
         ("columns", 1 - completion.n_observed / m, completion.column_names, n),
         ("rows", 1 - by_row / n, completion.row_names, m),
@@ -108,7 +115,7 @@ def gaps(completion) -> dict:
     }
     full = {side: int((shares <= 0).sum()) for side, shares, _, _ in sides}
     words = f"Complete: {full['columns']:,} of {n:,} columns and {full['rows']:,} of {m:,} rows."
-    return {**charts, "words": words}
+    return {**charts, "map": picture, "words": words}
 
 
 def worst(completion, cells: Cells, units: Units) -> list[dict]:
@@ -130,7 +137,7 @@ def worst(completion, cells: Cells, units: Units) -> list[dict]:
 def _series(completion, side: str, place: int, units: Units) -> dict:
     """The chart of one row or column, and its words."""
     m, n = completion.shape
-    other = evenly(m if side == "column" else n, _MOST_IN_SERIES)
+    other = evenly(m, _MOST_IN_SERIES) if side == "column" else some_columns(completion, _MOST_IN_SERIES)
     rows, columns = (other, np.array([place])) if side == "column" else (np.array([place]), other)
     cells = cells_at(completion, rows, columns)
     own, crossing = (

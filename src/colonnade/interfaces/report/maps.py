@@ -8,7 +8,7 @@ import io
 import numpy as np
 
 from ...data.seen_grid import coverage_of_parts
-from .cells import Cells, Units, name_of, parts_of
+from .cells import Cells, Units, name_of
 
 _TAILS = 2, 98  # Percent of the known values between which colours change: outliers must not flatten the rest.
 _PIXELS = 400  # The least width and height of a picture, so that smoothing by the browser does not blur the cells.
@@ -50,9 +50,11 @@ def fade_picture() -> str:
     return unsure_map(np.linspace(0, 2, 64)[None, :])
 
 
-def gap_map(completion) -> str:
-    """The share of missing entries over the whole table, its fullest columns at the left."""
-    parts = (o() for _, _, o in parts_of(completion))
+def gap_map(completion, parts) -> str:
+    """The share of missing entries over the whole table, its fullest columns at the left.
+
+    `parts` are the observations of all columns, one after the other.
+    """
     shares = 1 - coverage_of_parts(parts, completion.shape, completion.n_observed, *_GAP_GRID)
     pixels = np.zeros((*shares.shape, 4), np.uint8)
     pixels[..., :3] = _MISSING

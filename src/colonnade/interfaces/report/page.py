@@ -74,7 +74,7 @@ def _content(completion, command: str | None, name: str | None) -> dict:
         "first": first_screen(completion, summary, found, name or completion.run.get("file"), worst),
         "table": _table(completion, cells, units),
         "downloads": downloads(completion, cells),
-        "gaps": {"map": maps.gap_map(completion), **evidence.gaps(completion)},
+        "gaps": evidence.gaps(completion),
         "prediction": None if found is None else evidence.prediction(completion, found, units),
         "coverage": None if found is None else evidence.coverage(completion, found, units),
         "worst": worst,
