@@ -514,3 +514,15 @@ def test_a_result_in_many_blocks_reads_few_of_them_for_pictures(tmp_path, monkey
     known[stored.observations.rows, stored.observations.entry_columns] = True
     np.testing.assert_array_equal(cells.is_seen, known[cells.rows[:, None], cells.columns])
     assert "The pictures show 30 of 30 rows" in report_html(stored)
+
+
+def test_held_out_values_without_places_are_shown_without_them():
+    from colonnade.interfaces.report import evidence
+    from colonnade.interfaces.report.cells import sampled, units_of
+
+    completion = co.complete(gappy())
+    found = replace(hold_out(completion), rows=None, columns=None, low=None, high=None)
+    units = units_of(completion, sampled(completion, 1_000))
+    chart = evidence.prediction(completion, found, units)["chart"]
+    assert 'data-tip="true value' in chart and "interval" not in chart
+    assert evidence.coverage(completion, found, units) is None

@@ -34,7 +34,7 @@ class HeldOut:
         The share of the entries within their intervals of each level. The intervals of one half (of the columns, or of
         the entries) were calibrated on the other half, so that no entry counts for its own interval.
     rows, columns : int64 arrays of shape (k,)
-        Where the entries stand; columns of a completion on the disk are None, because only some of them are read.
+        Where the entries stand. The columns of a completion on the disk are None, because only some of them are read.
     low, high : float64 arrays of shape (k,)
         Ends of their 90 % intervals.
     """
@@ -45,10 +45,10 @@ class HeldOut:
     spread: float
     levels: np.ndarray
     coverage: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray | None
-    low: np.ndarray
-    high: np.ndarray
+    rows: np.ndarray | None = None
+    columns: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

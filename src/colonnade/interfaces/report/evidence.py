@@ -32,14 +32,10 @@ def prediction(completion, found: HeldOut, units: Units) -> dict:
     some = evenly(found.truth.size, _MOST_POINTS)
     truth, predicted = found.truth[some], found.predicted[some]
     columns = None if found.columns is None else found.columns[some]
-    is_scaled = units.is_mixed and columns is not None
+    is_scaled = units.is_mixed and found.rows is not None and columns is not None
     shown = [units.scaled(x, found.rows[some], columns) if is_scaled else x for x in (truth, predicted)]
     usual = _are_usual(shown[0]) & np.isfinite(shown[1])
-    tips = [
-        f"{_place(completion, found, k)}: true value {number(found.truth[k])}, predicted {number(found.predicted[k])},"
-        f" 90 % interval {between(found.low[k], found.high[k])}"
-        for k in some[usual]
-    ]
+    tips = [f"{_place(completion, found, k)}true value {_facts_of(found, k)}" for k in some[usual]]
     hidden = int((~usual).sum())
     words = f"{found.truth.size:,} known values were hidden and predicted from the rest of the table. "
     words += "Points on the line are predicted perfectly."
@@ -52,8 +48,16 @@ def prediction(completion, found: HeldOut, units: Units) -> dict:
 
 
 def _place(completion, found: HeldOut, k: int) -> str:
+    if found.rows is None:
+        return ""
     row = f"row {name_of(completion.row_names, found.rows[k])}"
-    return row if found.columns is None else f"{row}, column {name_of(completion.column_names, found.columns[k])}"
+    column = "" if found.columns is None else f", column {name_of(completion.column_names, found.columns[k])}"
+    return f"{row}{column}: "
+
+
+def _facts_of(found: HeldOut, k: int) -> str:
+    ends = "" if found.low is None else f", 90 % interval {between(found.low[k], found.high[k])}"
+    return f"{number(found.truth[k])}, predicted {number(found.predicted[k])}{ends}"
 
 
 def _are_usual(values) -> np.ndarray:
@@ -65,6 +69,8 @@ def _are_usual(values) -> np.ndarray:
 
 def coverage(completion, found: HeldOut, units: Units) -> dict | None:
     """The share of held-out values inside their intervals: of all, by width of the interval, and by known values."""
+    if found.low is None or found.rows is None:
+        return None
     inside = (found.low <= found.truth) & (found.truth <= found.high)
     with np.errstate(over="ignore", invalid="ignore"):
         widths = (found.high / 2 - found.low / 2) / units.at(found.rows, _zeros(found))[1]
