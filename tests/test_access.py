@@ -92,7 +92,8 @@ def test_a_method_without_intervals_has_no_long_frame_of_them(rng):
         (0.49, 0.79, "use it with care"),
         (0.49, 0.99, "use it with care"),
         (0.50, 0.90, "use it with care"),
-        (0.99, 0.90, "use it with care"),
+        (0.94, 0.90, "use it with care"),
+        (0.96, 0.90, "do not use it"),
         (1.00, 0.90, "do not use it"),
         (np.nan, 0.90, "use it with care"),
     ],
@@ -110,10 +111,10 @@ def test_verdicts_on_tables(rng):
     known = np.where(rng.random((60, 80)) < 0.5, rng.standard_normal((60, 80)), np.nan)
     assert co.complete(known).verdict.word != "use it"  # Pure noise: the error is that of the mean, up to chance.
     few = co.complete(np.array([[1.0, np.nan, 2], [np.nan, 3, 1], [2, 1, np.nan]]))
-    assert few.verdict.word == "use it with care" and "Too few entries" in few.verdict.sentence
+    assert few.verdict.word == "use it with care" and "too few known values" in few.verdict.sentence
     als = co.complete(known, method="als")
-    assert als.verdict.word == "use it with care" and "ALS holds out no entries" in als.verdict.sentence
-    assert "Every entry was observed" in co.complete(rng.standard_normal((5, 4))).verdict.sentence
+    assert als.verdict.word == "use it with care" and "ALS was not tested on known values" in als.verdict.sentence
+    assert "Every value is known" in co.complete(rng.standard_normal((5, 4))).verdict.sentence
 
 
 def test_units_do_not_change_the_verdict(rng):

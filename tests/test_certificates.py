@@ -149,7 +149,7 @@ def test_nobody_is_told_to_measure_no_entry(rng):
     M = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 50)) + 0.1 * rng.standard_normal((40, 50))
     known, _ = hide(rng, M, 3, 12)
     summary = paper(known, 3).summary()
-    assert "cannot tell the noise" in summary and "about 0 " not in summary
+    assert "too few to estimate the noise" in summary and "about 0 " not in summary
 
 
 @pytest.mark.parametrize("refine", ["auto", 0, 2])

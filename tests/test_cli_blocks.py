@@ -54,9 +54,9 @@ def test_dry_run_writes_nothing(triples, folder, run):  # noqa: F811
     assert code == 0 and err == ""
     for words in ("1,304 entries of a 40 x 90 matrix, not in order", "Memory: at most", "Disk: about", "Time: about"):
         assert words in out
-    assert "all at once in memory" in out and [path.name for path in folder.iterdir()] == ["t.parquet"]
+    assert "filled in memory" in out and [path.name for path in folder.iterdir()] == ["t.parquet"]
     code, out, err = run("complete", triples, "--dry-run", "--engine", "local")
-    assert code == 0 and "by blocks of columns" in out and [path.name for path in folder.iterdir()] == ["t.parquet"]
+    assert code == 0 and "in blocks of columns" in out and [path.name for path in folder.iterdir()] == ["t.parquet"]
     pd.read_parquet(triples).to_csv(folder / "t.csv", index=False)
     code, out, err = run("complete", "t.csv", "--dry-run")
     assert code == 0 and "shape not known yet" in out
@@ -66,9 +66,9 @@ def test_dry_run_writes_nothing(triples, folder, run):  # noqa: F811
     "arguments, code, words",
     [
         (["t.parquet", "--engine", "local", "-o", "filled.parquet"], 2, "writes one folder"),
-        (["wide.csv", "--engine", "local"], 2, "is for triples"),
-        (["t.parquet", "--engine", "local", "--missing", "-9"], 2, "--missing is for what fits into memory"),
-        (["wide.csv", "--resume"], 2, "--resume is for triples"),
+        (["wide.csv", "--engine", "local"], 2, "needs triples"),
+        (["t.parquet", "--engine", "local", "--missing", "-9"], 2, "--missing needs data that fit into memory"),
+        (["wide.csv", "--resume"], 2, "--resume needs triples"),
         (["t.parquet", "--memory-limit", "much"], 2, "not a size"),
         (["t.parquet", "--memory-limit", "1MB"], 3, "memory_limit must be"),
         (["t.parquet", "--engine", "local", "--rank", "9"], 3, "from 1 to 8"),

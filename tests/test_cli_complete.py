@@ -67,10 +67,10 @@ def test_a_table_is_filled_and_described(run, folder):
     pd.DataFrame(known, index=[f"r{i}" for i in range(12)], columns=ODD).to_csv("t.csv")
     code, out, err = run("complete", "t.csv")
     assert code == 0 and err == ""
-    assert out.startswith("Verdict: ") and "4 columns in full" in out
-    assert out.partition("\n")[2].startswith("Read: csv with names of rows and columns.\nSeen: ")
-    assert f"Filled: {int(np.isnan(known).sum())} entries of 6 columns." in out
-    assert "Trust: 6 columns recovered.\nTrust: 4 columns observed in full." in out and out.endswith(
+    assert out.startswith("Verdict: ") and "4 of 10 columns are complete." in out
+    assert out.partition("\n")[2].startswith("Read: csv with names of rows and columns.\nKnown: ")
+    assert f"Filled: {int(np.isnan(known).sum())} values in 6 columns." in out
+    assert "Trust: 6 columns are recovered.\nTrust: 4 columns are observed in full." in out and out.endswith(
         "Written: t-filled.csv\n"
     )
     back = co.read("t-filled.csv")
@@ -138,7 +138,7 @@ def test_strict_ends_with_four_after_writing(run, folder):
     pd.DataFrame(known, columns=ODD).to_csv("t.csv", index=False)
     settings = ["--rank", 2, "--shrinkage", 0, "--center", "no"]
     code, out, err = run("complete", "t.csv", *settings, "--strict")
-    assert code == 4 and len(err.splitlines()) == 1 and "Not filled: 1 column ('a,b'); the first has fewer" in err
+    assert code == 4 and len(err.splitlines()) == 1 and "Not filled: 1 column ('a,b'). The first has fewer" in err
     assert "Written: t-filled.csv" in out and os.path.exists("t-filled.csv")
     assert run("complete", "t.csv", *settings, "--force")[0] == 0
 
@@ -153,10 +153,10 @@ def test_strict_ends_with_four_after_writing(run, folder):
         ("a,b\n,1\n2,\n", ["t.csv", "--method", "full-columns"], 3, "The fullest are column 'a' with 1, column 'b'"),
         ("a,b\n,1\n2,\n", ["t.csv", "--scores", "s.csv"], 3, "0 of 2 are complete. Leave --scores out."),
         ("a,b\n,\n,\n", ["t.csv"], 3, "no entry of the 2 x 2 table is known, so there is nothing to learn from"),
-        ("a,b\n,1\n2,\n", ["t.csv", "--method", "magic"], 2, "there is no method 'magic'; choose one of auto, factor-"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--method", "magic"], 2, "unknown method 'magic'; choose one of auto, factor-"),
         ("a,b\n,1\n2,\n", ["t.csv", "--method", "als", "--center", "no"], 3, "'als' does not use center; leave it out"),
         ("a,b\n,1\n2,\n", ["t.csv", "--orientation", "up"], 2, "--orientation"),
-        ("a,b\n,1\n2,\n", ["t.csv", "--method", "als", "--entries", "t.csv"], 2, "writes intervals, and als has none"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--method", "als", "--entries", "t.csv"], 2, "writes intervals, but als has none"),
         ("a,b\n,1\n2,\n", ["t.csv", "--engine", "dask", "--method", "als"], 2, "--engine memory if the table fits"),
         ("a,b\n1,inf\n", ["t.csv"], 3, "is inf"),
         ("a,b\n1,2\n", ["t.csv", "--rank", "0"], 2, "--rank"),
@@ -168,7 +168,7 @@ def test_strict_ends_with_four_after_writing(run, folder):
         ("a,b\n1,2\n", ["t.csv", "-o", "-"], 2, "name a file or a folder"),
         ("a,b\n1,2\n", ["t.csv", "-o", "nowhere/f.csv"], 5, "create it first: "),
         ("a,b\n1,2\n", ["t.csv", "--entries", "t.csv"], 3, "no column 'row', 'column'; it has 'a', 'b'"),
-        ("a,b\n1,2\n", ["t.csv", "--entries", "t.csv", "-o", "f.npy"], 2, "with --entries the output is a csv"),
+        ("a,b\n1,2\n", ["t.csv", "--entries", "t.csv", "-o", "f.npy"], 2, "with --entries the output must be a csv"),
         ("a,b\n1,2\n", ["t.csv", "--bounds", "2", "1"], 3, "bounds must be"),
         ("a,b\n1,2\n", ["t.csv", "--wrong"], 2, "--wrong"),
         ("a,b\n1,2\n", [], 2, "INPUT"),
@@ -188,7 +188,10 @@ def test_what_was_not_foreseen_is_still_one_line(run, folder, monkeypatch):
     (folder / "t.csv").write_text("a,b\n1,2\n")
     monkeypatch.setattr("colonnade.files.tables.reading.read_csv", fail)
     code, _, err = run("complete", "t.csv")
-    assert code == 1 and err == "Error: unexpected ZeroDivisionError: by zero; run it again with --debug to see where\n"
+    assert (
+        code == 1
+        and err == "Error: unexpected ZeroDivisionError: by zero; run the command again with --debug for details\n"
+    )
     for arguments in (["--debug", "complete", "t.csv"], ["complete", "t.csv", "--debug"]):
         with pytest.raises(ZeroDivisionError):
             run(*arguments)
@@ -267,8 +270,8 @@ def test_a_table_without_a_complete_column_is_filled(run, folder):
     assert facts["n_filled_entries"] == np.isnan(known).sum() and facts["verdicts"] == {"recovered": 20}
     assert np.abs(pd.read_csv("f.csv").to_numpy() - M).max() < 1e-9 * np.abs(M).max()
     out = run("complete", "t.csv", "-o", "g.csv")[1]
-    assert "entries; every column has gaps." in out and "full" not in out
-    assert "Chosen, method: factor model learned from all columns, because no column is complete." in out
+    assert "Every column has gaps; colonnade learned from all of them." in out and "full" not in out
+    assert "Method: factor model learned from all columns, because every column has gaps." in out
 
 
 @pytest.mark.parametrize("orientation", ["columns", "rows"])
@@ -301,7 +304,7 @@ def test_triples_in_memory_need_no_full_column_and_blocks_name_the_remedy(run, f
     code, out, err = run("complete", "triples.csv", "-o", "out", "--engine", "local")
     assert code == 3 and out == "" and "If the table fits in memory, use colonnade.complete (--engine memory)" in err
     code, out, err = run("complete", "triples.csv", "-o", "out", "--engine", "local", "--method", "als")
-    assert code == 2 and out == "" and "--method cannot be used by blocks or on a cluster" in err
+    assert code == 2 and out == "" and "--method cannot be used in blocks or on a cluster" in err
 
 
 def test_a_row_without_an_entry_is_counted_as_not_filled(run, folder):
@@ -310,10 +313,10 @@ def test_a_row_without_an_entry_is_counted_as_not_filled(run, folder):
     np.save("m.npy", known)
     code, out, err = run("complete", "m.npy", "-o", "f.npy", "--orientation", "columns", "--strict")
     filled = np.load("f.npy")
-    assert code == 4 and "Not filled: 1 row without any entry" in err and np.isnan(filled[4]).all()
+    assert code == 4 and "Not filled: 1 row without any value" in err and np.isnan(filled[4]).all()
     assert np.isfinite(np.delete(filled, 4, axis=0)).all()
     n_filled = np.isnan(known).sum() - 20
-    assert f"Filled: {n_filled:,} entries of 20 columns." in out
+    assert f"Filled: {n_filled:,} values in 20 columns." in out
 
 
 def test_help_says_what_an_option_does_and_its_default(run):

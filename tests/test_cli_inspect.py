@@ -76,7 +76,7 @@ def test_inspect_knows_what_is_full(rng):
     assert facts["spectrum"]["numerical_rank"] == 3 and "exact" in facts["trial"]["fit"]
     values = np.linalg.svd(M[:, o.full_columns] - M[:, o.full_columns].mean(axis=1, keepdims=True))[1]
     np.testing.assert_allclose(facts["spectrum"]["relative_values"], values[:3] / values[0], rtol=1e-10)
-    assert any("without any entry" in line for line in facts["advice"])
+    assert any("without any value" in line for line in facts["advice"])
 
 
 def test_inspect_finds_the_complete_side(rng):
@@ -102,7 +102,7 @@ def test_inspect_names_rows_and_columns_of_which_too_little_is_known(rng):
         "1 column (5)",
         "1 column (7)",
     ]
-    assert "fewer than 3 entries" in facts["advice"][2]
+    assert "fewer than 3 known values" in facts["advice"][2]
 
 
 def test_inspect_says_what_complete_does(rng):
@@ -150,7 +150,7 @@ def test_inspect_prints_a_picture_and_advice(run):
     )
     assert lines[1] == "+" + "-" * 30 + "+" and all(len(line) == 32 for line in lines[1:15])
     assert all(line.startswith("|████████") for line in lines[2:14])
-    assert "Columns: 8 full, 22 partial, 0 empty" in out
+    assert "Columns: 8 complete, 22 with gaps, 0 empty" in out
     assert any(line.startswith("Advice: ") for line in lines) and lines[-1].startswith("Next: ")
     code, out, err = run("inspect", "t.csv", "--json")
     assert code == 0 and err == "" and json.loads(out)["columns"]["full"] == 8
@@ -177,6 +177,16 @@ def test_plan_learns_from_a_file(run):
     assert "--rank must be at most" in run("plan", "m.npy", "--rank", 30)[2]
 
 
+def test_a_small_table_is_too_small_to_plan_for(run, tmp_path):
+    known = np.random.default_rng(0).standard_normal((40, 3)) @ np.random.default_rng(1).standard_normal((3, 12))
+    known[np.random.default_rng(2).random(known.shape) < 0.2] = np.nan
+    np.save("small.npy", known)
+    code, out, err = run("plan", "small.npy")
+    assert code == 0 and err == "" and len(out.splitlines()) == 1
+    assert out.startswith("This table of 40 x 12 values is too small to plan for") and "Measure all of it." in out
+    assert "too small" not in run("plan", "--shape", 1000, 800, "--rank", 5)[1]
+
+
 def test_plan_prints_the_rows_to_measure(run):
     _, known = example(np.random.default_rng(2), noise=0.01)
     names = [f"row {i}" for i in range(39)] + ["\x1b[31m" + "x" * 1000]
@@ -197,7 +207,7 @@ def test_plan_prints_the_rows_to_measure(run):
         (["plan"], "--shape ROWS COLUMNS and --rank"),
         (["plan", "--shape", 3, 4], "--rank"),
         (["plan", "--select-rows", 3], "needs a file"),
-        (["plan", "--select-rows", 3, "t.csv", "--rank", 2], "--rank does not go"),
+        (["plan", "--select-rows", 3, "t.csv", "--rank", 2], "--rank cannot be used"),
         (["plan", "t.csv", "--shape", 3, 4], "the file has its own"),
         (["plan", "--shape", 3, 4, "--rank", 5], "rank"),
         (["inspect"], "INPUT"),

@@ -411,7 +411,6 @@ def test_the_command_ends_in_a_command_that_fills_the_file(tmp_path, monkeypatch
     from click.testing import CliRunner
 
     from colonnade.interfaces.cli import cli
-    from colonnade.interfaces.cli.compare import _next_command
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
@@ -424,9 +423,23 @@ def test_the_command_ends_in_a_command_that_fills_the_file(tmp_path, monkeypatch
     last = done.stdout.splitlines()[-1]
     assert last == "Next: colonnade complete 'my table.csv' --no-header --method als --rank 2"
     done = CliRunner().invoke(cli, [*shlex.split(last)[2:], "-o", "filled.npy"])
-    assert done.exit_code == 0 and "Chosen, method: ALS." in done.stdout
+    assert done.exit_code == 0 and "Method: ALS." in done.stdout
     assert np.abs(np.load("filled.npy") - L @ R)[np.isnan(known)].mean() < 0.2
-    assert _next_command("nystrom", None) is None and _next_command(None, None) is None
+    np.savetxt("noise.csv", np.where(np.isnan(known), np.nan, rng.standard_normal((30, 40))), delimiter=",")
+    done = CliRunner().invoke(cli, ["compare", "noise.csv", "--methods", "als,row_means", "--rank", "2", "--no-header"])
+    assert done.stdout.splitlines()[-1] == "Next: colonnade inspect noise.csv --no-header"  # No method is good enough.
+    np.save("whole.npy", L @ R)
+    budget = ["--full-columns", "6", "--entries", "8"]
+    done = CliRunner().invoke(cli, ["compare", "whole.npy", "--methods", "nystrom,row_means", *budget])
+    assert done.stdout.splitlines()[-1] == "Next: colonnade plan whole.npy"  # The best one chooses what to measure.
+
+
+def test_the_same_remark_is_printed_once():
+    from colonnade.methods.comparison._results import Comparison, Result
+
+    failed = [Result(name, remark="the same long error") for name in ("als", "svt", "optspace")]
+    lines = str(Comparison(failed, (3, 4), 2, 1.0, "no method finished.")).splitlines()
+    assert lines[1:] == ["als, svt, optspace: the same long error", "Advice: no method finished."]
 
 
 def test_errors_of_the_command_are_one_line(table, tmp_path):

@@ -77,13 +77,11 @@ def test_bounds_hold_for_predictions_only(case):
 def test_observed_entries_out_of_bounds_are_counted(case):
     M, known, seen = case
     outside = int((np.abs(M[seen]) > 0.5).sum())
-    assert paper(known, bounds=(-0.5, 0.5)).choices["bounds"].startswith(f"{outside:,} observed entries lie outside")
+    assert paper(known, bounds=(-0.5, 0.5)).choices["bounds"].startswith(f"{outside:,} known values lie outside")
     high = np.nanmax(known)
     row, column = np.argwhere(known == high)[0]
     words = paper(known, bounds=(-99, high - 1e-9)).choices["bounds"]
-    assert words.startswith("1 observed entry lies outside") and words.endswith(
-        f"row {row}, column {column}: {high:.9g}"
-    )
+    assert words.startswith("1 known value lies outside") and words.endswith(f"row {row}, column {column}: {high:.9g}")
     assert "bounds" not in paper(known, bounds=(-1e9, 1e9)).choices
 
 

@@ -612,7 +612,7 @@ def test_the_command_line(client, folder, run):  # noqa: F811
     assert run("complete", "t.npy", "-o", "here.npy", *settings)[0] == 0
     assert (folder / "there.npy").read_bytes() == (folder / "here.npy").read_bytes()
     code, _, err = run("complete", "t.npy", "-o", "x.npy", "--engine", "local", "--scheduler", address)
-    assert code == 2 and "--scheduler is for --engine dask" in err
+    assert code == 2 and "--scheduler needs --engine dask" in err
     import dask
 
     with dask.config.set({"distributed.comm.timeouts.connect": "1 s"}):
@@ -640,7 +640,7 @@ def test_a_note_about_trust(folder, run, monkeypatch, address, is_open):  # noqa
     where = ["--engine", "dask"] if address is None else ["--scheduler", address]
     code, _, err = run("complete", "t.npy", "-o", "x.npy", *where)
     assert code == 0 and err.count("\n") == is_open and ("tcp:// is neither encrypted" in err) == is_open
-    assert "a scheduler you trust" in " ".join(run("complete", "--help")[1].split())
+    assert "a scheduler that you trust" in " ".join(run("complete", "--help")[1].split())
 
 
 def test_columns_are_cut_by_entries_and_by_number(monkeypatch):

@@ -238,7 +238,7 @@ def test_what_could_not_be_filled_says_why():
     paper = co.complete(np.array([[1.0, 2, 1], [2, 4, np.nan], [1, 3, np.nan]]), rank=2, shrinkage=0, center=False)
     found = paper.explain(1, 2)
     assert np.isnan(found.value) and np.isnan(found.prediction) and found.names.size == 0
-    assert "could not be filled: column 2 has fewer observed rows than the rank" in str(found)
+    assert "could not be filled: column 2 has fewer known values than the rank" in str(found)
     assert "could not be filled" in found._repr_html_() and found.to_frame().shape == (0, 4)
     seen = paper.explain(0, 2)
     assert seen.value == 1 and "was observed: 1. Nothing can be predicted without it." in str(seen)
@@ -248,7 +248,7 @@ def test_an_empty_row_says_why(rng):
     gappy = tables(rng)[1]
     gappy[4] = np.nan
     found = co.complete(gappy, method="factor model", orientation="columns").explain(4, 0)
-    assert np.isnan(found.value) and "could not be filled: the row has no observed entry" in str(found)
+    assert np.isnan(found.value) and "could not be filled: the row has no known value" in str(found)
 
 
 def test_a_column_without_entries_is_its_level(rng):
@@ -269,7 +269,7 @@ def test_bad_questions_are_refused(rng):
         completion.explain(24, 0)
     with pytest.raises(ValueError, match="column must be one number or name; got 2 of them"):
         completion.explain(0, [1, 2])
-    with pytest.raises(TypeError, match="row must be whole numbers, for the data have no names; got 'a'"):
+    with pytest.raises(TypeError, match="row must be whole numbers, because the data have no names; got 'a'"):
         completion.explain("a", 0)
     with pytest.raises(ValueError, match=r"level must be a finite number in \(0, 1\); got 90"):
         completion.explain(0, 0, level=90)

@@ -177,7 +177,7 @@ def test_codes_for_missing_do_not_spoil_the_table(rng):
     errors = [np.sqrt(np.mean((answer.to_dense() - truth)[missing] ** 2)) for answer in answers]
     assert errors[1] < 1.1 * errors[0]
     n_codes = int((dirty == -999).sum())
-    assert answers[1].choices["outliers"].startswith(f"{n_codes} observed entries have hardly any weight")
+    assert answers[1].choices["outliers"].startswith(f"{n_codes} known values look like outliers")
     assert answers[1].choices["outliers"].endswith(": -999")
 
 
@@ -186,7 +186,7 @@ def test_empty_rows_and_columns_are_named_or_filled_by_the_typical_answer(rng):
     M[3], M[:, 7] = np.nan, np.nan
     completion = co.complete(M, orientation="columns")
     filled = completion.to_dense()
-    assert np.isnan(filled[3]).all() and "row 3 without any entry stays NaN" in completion.choices["empty rows"]
+    assert np.isnan(filled[3]).all() and "row 3 without any value stays NaN" in completion.choices["empty rows"]
     assert co.Status(completion.status[7]) is co.Status.PRIOR_ONLY
     assert np.isfinite(np.delete(filled, 3, axis=0)).all()
 

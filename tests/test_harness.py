@@ -196,10 +196,10 @@ def test_the_same_way_with_a_table(tmp_path, run, monkeypatch):
     write_answers(tmp_path / "asked.csv", asked)
     code, out, err = run("complete", "asked.csv", "--scores", "scores.csv")
     assert code == 0 and "among 12 known columns" in out and "asked-filled.csv, scores.csv" in out, err
-    assert "Scores: from a model of their own" in out and "not the means of the filled table" in out
+    assert "a separate model for column means" in out and "differ from the means of the filled table" in out
     code, as_json, _ = run("complete", "asked.csv", "-o", "b.csv", "--scores", "s.csv", "--json")
-    assert "a model of their own" in json.loads(as_json)["scores"]
-    assert "a model of their own" in " ".join(run("complete", "--help")[1].replace("|", " ").replace("│", " ").split())
+    assert "a separate model" in json.loads(as_json)["scores"]
+    assert "A separate model" in " ".join(run("complete", "--help")[1].replace("|", " ").replace("│", " ").split())
     expected = co.leaderboard.scores(asked)
     written = list(csv.DictReader((tmp_path / "scores.csv").read_text().splitlines()))
     assert [row["column"] for row in written] == [f"m{j}" for j in range(14)]

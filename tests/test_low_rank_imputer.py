@@ -331,7 +331,7 @@ def test_fitted_attributes(seed):
     loadings = imputer.scale_ * imputer.components_
     truth = t.loadings.T @ t.loadings
     assert np.linalg.norm(loadings.T @ loadings - truth) < 0.5 * np.linalg.norm(truth)
-    assert imputer.choices_["orientation"] == "samples are filled; features have their own unit and level"
+    assert imputer.choices_["orientation"] == "samples; each feature has its own unit and level"
     assert not hasattr(imputer, "feature_names_in_") and not hasattr(imputer, "inverse_transform")
     assert imputer.get_feature_names_out().tolist() == [f"x{j}" for j in range(20)]
 

@@ -202,7 +202,7 @@ def test_codes_in_full_columns_are_not_learned_from(rng):
         completion.choices["wild"].startswith("-999 stands at 7 places")
         and "learned from them" in completion.choices["wild"]
     )
-    assert completion.summary().index("Trust: first look at") > 0 and "wild" in repr(completion)
+    assert completion.summary().index("Trust: check the data first") > 0 and "wild" in repr(completion)
 
 
 def test_numbers_that_are_no_codes(rng):

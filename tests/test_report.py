@@ -1,6 +1,9 @@
 """The report of a completion: what it says is true, it asks for nothing, and names do nothing."""
 
+import base64
+import csv
 import html
+import io
 import json
 import os
 import re
@@ -15,11 +18,24 @@ from matplotlib.figure import Figure
 
 import colonnade as co
 from colonnade.interfaces import cli
-from colonnade.interfaces.report.page import plain_name, report_html, write_report
+from colonnade.interfaces.report import details
+from colonnade.interfaces.report.cells import plain_name
+from colonnade.interfaces.report.page import report_html, write_report
+from colonnade.interfaces.summary import label_of
 from colonnade.uncertainty.certificates import remedy
 from colonnade.uncertainty.diagnostics import hold_out, spectrum
 
 from problems import HOSTILE, hide, low_rank, noisy
+
+
+def script_kinds(page):
+    """The type of every script; only one without a type runs."""
+    return [attributes.get("type") for tag, attributes in page.tags if tag == "script"]
+
+
+def facts_of(text):
+    """What the script reads."""
+    return json.loads(re.search(r'<script type="application/json" id="facts">(.*?)</script>', text, re.S).group(1))
 
 
 class Page(HTMLParser):
@@ -93,7 +109,9 @@ def test_the_report_says_what_the_completion_says(rng):
     text = report_html(completion, command="colonnade complete t.csv --seed 7")
     page = Page(text)
     words = html.unescape(" ".join(page.words))
-    assert f"{o.rows.size:,} of 4,800 entries" in words and "25 of 80 columns in full" in words
+    missing = 4_800 - o.rows.size
+    assert f"{missing:,} of 4,800 values" in words and "60 rows × 80 columns" in words
+    assert completion.verdict.word.capitalize() in words and completion.verdict.sentence in words
     table = completion.certificates()
     for verdict in np.unique(table.verdict):
         assert f"{(table.verdict == verdict).sum():,} {verdict}" in words
@@ -103,11 +121,15 @@ def test_the_report_says_what_the_completion_says(rng):
     for one in worst:
         assert remedy(str(one.verdict), int(one.more_entries)) in words
     for name, chosen in completion.choices.items():
-        assert name in words and chosen in words
-    assert "colonnade complete t.csv --seed 7" in words and "random_state=7" in words and "Seed: 7." in words
+        assert label_of(name) in words and chosen in words
+    assert "colonnade complete t.csv --seed 7" in words and "random_state=7" in words
+    assert "Random seed: 7." in words
     assert f"numpy {np.__version__}" in words and f"colonnade {co.__version__}" in words
-    pictures = [attributes for tag, attributes in page.tags if tag == "svg" and attributes.get("class") == "picture"]
-    assert len(pictures) == 4 and all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    kinds = [attributes.get("class") for tag, attributes in page.tags if tag == "svg"]
+    assert kinds.count("picture") == 2 and kinds.count("chart") == 10
+    pictures = [attributes for tag, attributes in page.tags if tag == "svg" and "aria-hidden" not in attributes]
+    assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    assert all(attributes["alt"] for tag, attributes in page.tags if tag == "img")
     assert text == report_html(completion, command="colonnade complete t.csv --seed 7")
 
 
@@ -124,12 +146,12 @@ def test_the_report_stands_alone():
             assert attributes.get(name, "#").startswith(("#", "data:"))
     policy = next(a["content"] for tag, a in page.tags if tag == "meta" and "http-equiv" in a)
     assert policy.startswith("default-src 'none';") and "unsafe" not in policy
-    assert sum(tag == "script" for tag, _ in page.tags) == 1 and len(text) < 1_500_000
+    assert script_kinds(page) == ["application/json", None] and len(text) < 3_000_000
     ids = [a["id"] for _, a in page.tags if "id" in a]
     assert len(ids) == len(set(ids))
     heads = [tag for tag, _ in page.tags if tag in ("h1", "h2", "h3")]
     assert heads[0] == "h1" and heads.count("h1") == 1 and heads.count("h2") == 7
-    assert all(f'aria-labelledby="{one}"' in text for one in ("trust", "coverage", "spectrum", "columns", "again"))
+    assert all(f'aria-labelledby="{one}"' in text for one in ("next", "gaps", "tested", "worst", "columns", "details"))
 
 
 def test_hostile_names_do_nothing():
@@ -139,9 +161,11 @@ def test_hostile_names_do_nothing():
     tame = report_html(replace(completion, observations=replace(o, column_names=None)), command="none")
     page = Page(text)
     found = {tag for tag, _ in page.tags}
-    assert found == {tag for tag, _ in Page(tame).tags} and "img" not in found
-    assert sum(tag == "script" for tag, _ in page.tags) == 1
-    assert "\x1b" not in text and "\u202e" not in text and "x" * 100 not in text and len(text) < 1_500_000
+    # A name of 1 MB makes the files to download too large.
+    assert found == {tag for tag, _ in Page(tame).tags} - {"a"}
+    assert all(attributes["src"].startswith("data:image/png") for tag, attributes in page.tags if tag == "img")
+    assert script_kinds(page) == ["application/json", None]
+    assert "\x1b" not in text and "\u202e" not in text and "x" * 100 not in text and len(text) < 3_000_000
     assert "{{ 7 * 7 }}" in " ".join(page.words) and "[/bold]" in text and "$x_{$" in text
     notebook = completion._repr_html_()
     assert "<script" not in notebook and "<img" not in notebook and "\x1b" not in notebook and len(notebook) < 20_000
@@ -177,7 +201,7 @@ def test_any_completion_has_a_report(case, tmp_path):
 def test_large_results_have_small_reports():
     _, o = noisy(np.random.default_rng(0), n=4_000)
     text = report_html(co.complete(o, rank=20, center=False, shrinkage=0, refine=0))
-    assert len(text) < 1_500_000 and "the first 500 are shown" in text and text.count('<th scope="row"') == 500
+    assert len(text) < 3_000_000 and "the first 300 are shown" in text and text.count('<th scope="row"') == 300
 
 
 @pytest.mark.slow
@@ -213,7 +237,9 @@ def test_a_result_in_blocks_has_the_same_table(tmp_path, monkeypatch):
     text = report_html(co.Completion.load("result"))
     assert stored.n_blocks > 1
     assert re.findall(r"<tbody>.*</tbody>", text, re.S) == re.findall(r"<tbody>.*</tbody>", whole, re.S)
-    assert re.findall(r"<image.*?>", text, re.S) == re.findall(r"<image.*?>", whole, re.S)
+    gaps, tables = r'alt="Map of the gaps.*?</div>', r'<div class="maps".*?</div><figcaption>'
+    for pattern in (gaps, tables):
+        assert re.findall(pattern, text, re.S) == re.findall(pattern, whole, re.S)
     assert "colonnade.complete_triples(paths, out" in text
 
 
@@ -227,7 +253,7 @@ def test_wild_entries_are_left_out_of_the_picture(rng):
     assert "recovered" not in verdicts and all(verdict in report_html(completion) for verdict in verdicts)
     ax = Figure().subplots()
     completion.plot("prediction", ax=ax)
-    assert "wild entries are not shown" in ax.get_title() and max(map(abs, ax.get_ylim())) < 1e3
+    assert "outliers are not shown" in ax.get_title() and max(map(abs, ax.get_ylim())) < 1e3
 
 
 # ------------------------------------------------------------------------------------------------- pictures
@@ -279,6 +305,11 @@ def test_the_commands_write_the_report(tmp_path, monkeypatch, capsys):
     assert "colonnade complete m.npy --seed 3 -o result --report a.html --json" in text
     assert run("report", "result") == (0, "Written: result.html\n", "")
     assert (tmp_path / "result.html").read_text() == text
+    os.makedirs("deep/er")
+    os.rename("result", "deep/er/result")
+    assert run("report", "deep/er/result") == (0, "Written: deep/er/result.html\n", "")  # Beside the result.
+    assert (tmp_path / "deep" / "er" / "result.html").read_text() == text and "<h1>m.npy</h1>" in text
+    os.rename("deep/er/result", "result")
     before = sorted(os.listdir())
     for arguments, expected, words in [
         (["report", "result"], 2, "exists; choose another name"),
@@ -301,11 +332,9 @@ def test_the_commands_write_the_report(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("length", [1_999, 2_000, 2_001, 100_000])
 def test_a_long_command_is_cut_to_2000_characters(length):
-    from colonnade.interfaces.report.page import _run
-
     _, o = noisy(np.random.default_rng(0))
     command = ("colonnade complete " + "x" * length)[:length]
-    shown = _run(co.complete(o, rank=2, refine=0), command)["command"]
+    shown = details.run_facts(co.complete(o, rank=2, refine=0), command)["command"]
     assert shown == command if length <= 2_000 else len(shown) == 2_000 and shown == command[:1_997] + "..."
 
 
@@ -332,12 +361,12 @@ def test_a_report_without_a_full_column_does_not_speak_of_full_columns(empty_row
     summary = completion.summary()
     for words in (text, summary):
         assert "full columns" not in words and "column in full" not in words and "columns in full" not in words
-        assert "every column has gaps." in words
-    assert "What all columns taught" in text and "3 of " in text and "above the dashed line" in text
+    assert "Complete: 0 of 200 columns and 0 of 60 rows." in text and "Every column has gaps" in summary
+    assert "3 of " in text and "above the dashed line" in text
     found = hold_out(completion)
-    assert f"{found.truth.size:,} known entries, hidden together and predicted from the rest of the table." in text
-    assert ("1 row without any entry is left empty." in text) == empty_row
-    assert ("Not filled: 1 row without any entry" in summary) == empty_row
+    assert f"{found.truth.size:,} known values were hidden and predicted from the rest of the table." in text
+    assert ("Left empty" in text) == empty_row
+    assert ("Not filled: 1 row " in summary) == empty_row
 
 
 def test_the_evidence_of_the_factor_model_is_true():
@@ -348,7 +377,7 @@ def test_the_evidence_of_the_factor_model_is_true():
     np.testing.assert_array_equal(found.truth, known[held.rows, held.columns])
     assert found.error == pytest.approx(np.sqrt(np.mean((found.truth - found.predicted) ** 2)), rel=1e-12)
     share = 100 * found.error / found.spread
-    assert f"is {share:.3g} % of the standard deviation of the " in completion.choices["fit"]
+    assert f"the typical error is {share:.3g} % of the data's standard deviation" in completion.choices["fit"]
     assert np.abs(found.coverage - found.levels).max() < 0.05
     seen = spectrum(completion)
     assert seen.n_above_noise == 3 and seen.of_full_columns is None
@@ -368,16 +397,132 @@ def test_the_pictures_of_the_factor_model(tmp_path):
 def test_exact_data_without_a_full_column_have_no_noise():
     known = gappy(noise=0.0)
     text = report_html(co.complete(known))
-    assert "The entries fit to rounding, so there is no noise." in text and "above the dashed line" not in text
+    assert "The known values fit exactly, so there is no noise." in text and "above the dashed line" not in text
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_report_of_another_method_without_a_full_column():
     text = report_html(co.complete(gappy(), method="als"))
-    assert "What was learned" in text and "full columns" not in text and "every column has gaps." in text
+    assert "full columns" not in text and "Uncertainty: the darker" not in text and "was not tested" in text
 
 
 def test_a_saved_result_has_the_same_report(tmp_path):
     completion = co.complete(gappy())
     completion.save(tmp_path / "result")
     assert report_html(co.Completion.load(tmp_path / "result")) == report_html(completion)
+
+
+# ---------------------------------------------------------------------------------- first screen and pictures
+
+
+@pytest.mark.parametrize(("noise", "light"), [(0.3, "good"), (30.0, "bad")])
+def test_the_first_screen_shows_the_verdict_as_a_traffic_light(noise, light):
+    completion = co.complete(gappy(noise=noise))
+    text = report_html(completion, name="plant.csv")
+    first = " ".join(Page(text[: text.index("The table before and after")]).words)
+    assert "plant.csv" in first and f'<div class="verdict {light}">' in text
+    found = hold_out(completion)
+    assert (
+        f"{100 * found.error / found.spread:.3g}\N{NO-BREAK SPACE}%" in first and completion.verdict.sentence in first
+    )
+    assert "What to do next" in first and ("Do not use" in first) == (light == "bad")
+
+
+def test_held_out_intervals_are_those_of_the_coverage():
+    for completion in (co.complete(gappy()), co.complete(noisy(np.random.default_rng(0))[1], refine=0)):
+        found = hold_out(completion)
+        inside = (found.low <= found.truth) & (found.truth <= found.high)
+        at = int(np.argmin(np.abs(found.levels - 0.9)))
+        assert abs(inside.mean() - found.coverage[at]) < 0.03  # The coverage weighs columns by their gaps.
+        np.testing.assert_array_equal(completion.entries(found.rows, found.columns), found.truth)
+
+
+@pytest.mark.parametrize("shape", [(30, 20), (700, 300)])
+def test_the_pointer_shows_values_and_intervals_of_the_completion(shape):
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((shape[0], 2)) @ rng.standard_normal((2, shape[1])) + 0.1 * rng.standard_normal(shape)
+    M[rng.random(shape) < 0.2] = np.nan
+    completion = co.complete(M, rank=2)
+    text = report_html(completion)
+    facts = facts_of(text)
+    rows, columns = np.array(facts["rows"], int), np.array(facts["columns"], int)
+    assert (rows.size, columns.size) == shape or 16_000 < rows.size * columns.size <= 20_000
+    values = np.array(facts["values"]).reshape(rows.size, columns.size)
+    np.testing.assert_allclose(values, completion.entries(rows[:, None], columns), rtol=1e-4)
+    filled = np.array(list(facts["filled"])) == "1"
+    np.testing.assert_array_equal(filled.reshape(values.shape), np.isnan(M)[rows[:, None], columns])
+    low, high = completion.interval(rows[:, None], columns)
+    np.testing.assert_allclose(facts["low"], low.ravel()[filled], rtol=1e-4)
+    np.testing.assert_allclose(facts["high"], high.ravel()[filled], rtol=1e-4)
+    assert len(text) < 3_000_000 and ("The pictures show" in text) == (shape == (700, 300))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_small_tables_can_be_downloaded_from_the_page(kind):
+    known = gappy().astype(kind)[:, :40]
+    o = replace(co.Observations.from_dense(known), column_names=np.array([f"=c{j}" for j in range(40)], object))
+    completion = co.complete(o)
+    links = {a["download"]: a["href"] for tag, a in Page(report_html(completion)).tags if tag == "a"}
+    assert list(links) == ["filled.csv", "intervals.csv"]
+    head = "data:text/csv;base64,"
+    table, intervals = (
+        list(csv.reader(io.StringIO(base64.b64decode(links[name].removeprefix(head)).decode()))) for name in links
+    )
+    assert table[0] == [f"'=c{j}" for j in range(40)]  # Guarded as in the files that are written.
+    np.testing.assert_array_equal(np.array(table[1:], kind), completion.to_dense())
+    rows, columns = np.nonzero(np.isnan(known))
+    assert len(intervals) == rows.size + 1 and intervals[0] == ["row", "column", "value", "low_90", "high_90"]
+    low, high = completion.interval(rows, columns)
+    got = np.array([line[2:] for line in intervals[1:]], kind)
+    np.testing.assert_array_equal(got, np.column_stack([completion.entries(rows, columns), low, high]))
+
+
+def test_large_tables_are_not_in_the_page():
+    rng = np.random.default_rng(0)
+    M = np.where(rng.random((300, 200)) < 0.1, np.nan, rng.standard_normal((300, 200)))
+    assert "Download:" not in report_html(co.complete(M, rank=1))
+
+
+def test_the_least_certain_column_comes_first():
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((80, 2)) @ rng.standard_normal((2, 30)) + 0.1 * rng.standard_normal((80, 30))
+    M[:, 11] += 3 * rng.standard_normal(80)
+    M[rng.random(M.shape) < 0.2] = np.nan
+    text = report_html(co.complete(M, orientation="rows"))
+    assert re.findall(r"<h3>(Column|Row) (\d+)</h3>", text)[0] == ("Column", "11")
+
+
+@pytest.mark.slow
+def test_a_result_in_many_blocks_reads_few_of_them_for_pictures(tmp_path, monkeypatch):
+    from colonnade.interfaces.report.cells import sampled
+
+    rng = np.random.default_rng(0)
+    L, R = low_rank(rng, 30, 400, 2)
+    columns, rows = np.divmod(np.arange(30 * 400), 30)
+    kept = (columns < 10) | (rng.random(columns.size) < 0.3)
+    values = (L @ R + 0.1 * rng.standard_normal((30, 400)))[rows, columns]
+    lines = [f"{i},{j},{float(x)!r}\n" for i, j, x in zip(rows[kept], columns[kept], values[kept])]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("row,column,value\n" + "".join(lines))
+    stored = co.complete_triples("t.csv", "result", refine=0, block_entries=100)
+    assert stored.n_blocks > 20
+    cells = sampled(stored, 2_000)
+    owners = np.unique(np.searchsorted(stored.starts, cells.columns, side="right"))
+    assert owners.size == 12 and cells.values.size <= 2_000
+    np.testing.assert_array_equal(cells.values, stored.entries(cells.rows[:, None], cells.columns))
+    known = np.zeros((30, 400), bool)
+    known[stored.observations.rows, stored.observations.entry_columns] = True
+    np.testing.assert_array_equal(cells.is_seen, known[cells.rows[:, None], cells.columns])
+    assert "The pictures show 30 of 30 rows" in report_html(stored)
+
+
+def test_held_out_values_without_places_are_shown_without_them():
+    from colonnade.interfaces.report import evidence
+    from colonnade.interfaces.report.cells import sampled, units_of
+
+    completion = co.complete(gappy())
+    found = replace(hold_out(completion), rows=None, columns=None, low=None, high=None)
+    units = units_of(completion, sampled(completion, 1_000))
+    chart = evidence.prediction(completion, found, units)["chart"]
+    assert 'data-tip="true value' in chart and "interval" not in chart
+    assert evidence.coverage(completion, found, units) is None

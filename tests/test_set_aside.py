@@ -91,7 +91,7 @@ def test_the_list_says_what_was_set_aside(known):
     for _, frame in frames(known):
         completion = co.complete(frame, **SETTINGS)
         assert completion.choices["set aside"] == listed
-        assert completion.summary().splitlines()[1] == f"Set aside and returned unchanged: {listed}."
+        assert completion.summary().splitlines()[1] == f"Left out and returned unchanged: {listed}."
     assert "set aside" not in co.complete(known, **SETTINGS).choices
 
 

@@ -336,8 +336,8 @@ def test_commands(known, run):  # noqa: F811
     lines = out.splitlines()
     assert code == 0 and lines[0].startswith("Verdict: ") and lines[1].startswith("Read: csv")
     listed = "'notes' (text), 'day' (dates), 'c7' (ignored), 'flag' (Booleans)"
-    assert lines[2] == f"Set aside and returned unchanged: {listed}."
-    assert any(line.startswith("Numbers only: f.npy;") for line in lines) and np.load("f.npy").shape == (ROWS, 7)
+    assert lines[2] == f"Left out and returned unchanged: {listed}."
+    assert any(line.startswith("Numbers only: f.npy.") for line in lines) and np.load("f.npy").shape == (ROWS, 7)
     given, back = table_of(known), cells_of("f.csv")
     for k in (2, 5, 10, 11):
         assert [line[k] for line in back] == [line[k] for line in given]
@@ -349,7 +349,7 @@ def test_commands(known, run):  # noqa: F811
         more = ["--methods", "complete,row_means"] if command == "compare" else []
         code, out, _ = run(command, "t.csv", "--ignore", "c7", *more)
         place = 1 if command == "inspect" else 0  # The first line of inspect is its verdict.
-        assert code == 0 and out.splitlines()[place] == f"Set aside: {listed}."
+        assert code == 0 and out.splitlines()[place] == f"Left out and written back unchanged: {listed}."
         code, out, _ = run(command, "t.csv", "--ignore", "c7", "--json", *more)
         assert code == 0 and json.loads(out)["set_aside"] == listed
 
@@ -361,7 +361,7 @@ def test_commands_refuse_unknown_names_in_a_line(known, run):  # noqa: F811
         (["t.csv", "--ignore", "nots"], 3, "the nearest names are 'notes'"),
         (["t.csv", "--only", "notes"], 3, "only names columns that do not hold numbers: 'notes' (text)"),
         (["3.csv", "--ignore", "value"], 3, "got triples"),
-        (["3.csv", "--ignore", "value", "--engine", "local"], 2, "--ignore and --only are for wide tables"),
+        (["3.csv", "--ignore", "value", "--engine", "local"], 2, "--ignore and --only need a table"),
     ):
         found, out, err = run("complete", *arguments)
         assert found == code and out == "" and words in err and len(err.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""colonnade: complete a matrix of which some columns are known in full and the rest at a few entries each."""
+"""colonnade: fill the gaps in tables of numbers, with an uncertainty for every filled value."""
 
 from typing import TYPE_CHECKING
 

@@ -508,7 +508,7 @@ class Completion:
             coverage: the share of entries seen; spectrum: the directions, with the noise; prediction: entries left out
             against the truth; calibration: how many of them lie within their intervals.
         ax : matplotlib Axes, optional
-            On which to draw one of them; new ones unless told.
+            Axes on which to draw one of them. Default: new ones.
 
         Returns
         -------
@@ -602,7 +602,7 @@ class Completion:
     def __repr__(self) -> str:
         m, n = self.shape
         counts = [f"{int((self.status == s).sum()):,} {s.name.lower()}" for s in Status if (self.status == s).any()]
-        wild = "; wild entries: see choices['wild']" if "wild" in self.choices else ""
+        wild = "; suspicious values: see choices['wild']" if "wild" in self.choices else ""
         return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}{wild}>"
 
 
@@ -763,10 +763,9 @@ def _outliers_in_words(o: Observations, at) -> dict:
     if at.size == 0:
         return {}
     first = place_of(o.rows[at[0]], o.columns_of(at[:1])[0], (o.row_names, o.column_names))
-    some = f"{at.size:,} observed entries have" if at.size > 1 else "1 observed entry has"
-    return {
-        "outliers": f"{some} hardly any weight, {'the first ' if at.size > 1 else ''}at {first}: {o.values[at[0]]:.9g}"
-    }
+    some = f"{at.size:,} known values look" if at.size > 1 else "1 known value looks"
+    first = f"{'the first is ' if at.size > 1 else ''}at {first}: {o.values[at[0]]:.9g}"
+    return {"outliers": f"{some} like outliers and hardly count; {first}"}
 
 
 def _empty_rows_in_words(o: Observations, are_filled: bool) -> dict:
@@ -776,7 +775,7 @@ def _empty_rows_in_words(o: Observations, are_filled: bool) -> dict:
     some = ", ".join(str(named(o.row_names, i)) for i in empty[:3]) + (", ..." if empty.size > 3 else "")
     one = empty.size == 1
     what = "got typical values" if are_filled else f"{'stays' if one else 'stay'} NaN"
-    return {"empty rows": f"{'row' if one else 'rows'} {some} without any entry {what}"}
+    return {"empty rows": f"{'row' if one else 'rows'} {some} without any value {what}"}
 
 
 def _by_method(name: str, o: Observations, rank, random_state, progress) -> Completion:
@@ -870,9 +869,9 @@ def _bounds_words(whole, names, bounds) -> str | None:
     if found.rows.size == 0:
         return None
     one = found.rows.size == 1
-    entries = "1 observed entry lies" if one else f"{found.rows.size:,} observed entries lie"
+    entries = "1 known value lies" if one else f"{found.rows.size:,} known values lie"
     return (
-        f"{entries} outside of {low:.9g} to {high:.9g}, within which predictions are kept,"
+        f"{entries} outside the bounds {low:.9g} to {high:.9g},"
         f" {'' if one else 'the first '}at {place_of(found.rows[0], found.columns[0], names)}: {found.values[0]:.9g}"
     )
 
@@ -891,7 +890,7 @@ def algorithm1(
     n_full_columns, n_entries : int
         d columns and, of every other column, s entries, each drawn with replacement.
     probabilities : array of shape (n,), optional
-        p, of drawing each column; uniform unless told.
+        p, the probability of drawing each column. Default: uniform.
     random_state : None, int or numpy Generator
     """
     source = as_source(source)
@@ -926,7 +925,7 @@ def every_column_is_full(m: int, dtype) -> Lesson:
     """A column space without a direction, for nothing is to be filled."""
     none = np.zeros(0)
     space = ColumnSpace(np.zeros((m, 0), dtype), none, None, none, np.nan)
-    return Lesson(space, 0.0, {"rank": "no direction, for every column is full"})
+    return Lesson(space, 0.0, {"rank": "0, because every column is complete"})
 
 
 def checked_bounds(bounds):

@@ -184,7 +184,7 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
             f"{name} must be all numbers or all names; got {shown(given.flat[text.index(False)])} beside names"
         )
     if names is None:
-        raise TypeError(f"{name} must be whole numbers, for the data have no names; got {shown(given.flat[0])}")
+        raise TypeError(f"{name} must be whole numbers, because the data have no names; got {shown(given.flat[0])}")
     places = dict(zip(names, range(length)))
     twice = Counter(names) if len(places) < length else {}
     asked = [one if one in places else f"{one} 00:00:00" for one in map(str, given.flat)]  # of a day its beginning

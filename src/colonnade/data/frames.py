@@ -170,7 +170,7 @@ def _pandas_form(observations) -> FrameForm:
 
 
 def titles_with(aside: SetAside, names, count: int) -> list[str]:
-    """Names of all columns of a table, `count` of which are the matrix; positions where these have no names."""
+    """Names of all columns of a table whose matrix has `count` columns; positions where these have no names."""
     places = aside.matrix_places(count)
     given = dict(zip(places, map(str, places) if names is None else names))
     given |= dict(zip(aside.places, aside.names))

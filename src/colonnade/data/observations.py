@@ -36,7 +36,7 @@ class Observations:
     weights : float array of shape (nnz,) or None
         Inverse variance of each measurement, or how often it was drawn; None means 1. Not used of full columns.
     full_columns : int64 array of shape (d,)
-        The columns that teach the column space, each known in every row.
+        The columns that the column space is learned from, each known in every row.
     full_scales : float64 array of shape (d,) or None
         What a full column is multiplied with in A: ``sqrt(count / (d p_j))`` when it was drawn `count` times with
         probability p_j; None means 1.
@@ -235,7 +235,7 @@ class Observations:
         return result
 
     def take(self, columns) -> Observations:
-        """The observations of some columns, none of which counts as full."""
+        """The observations of some columns; none counts as full."""
         columns = np.asarray(columns, dtype=np.int64)
         counts = self.n_observed[columns]
         indptr = pointers_of(counts)

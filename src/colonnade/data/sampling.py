@@ -25,7 +25,7 @@ def observe(source, *, n_full_columns: int, n_entries: int, probabilities=None, 
     n_entries : int
         s, the number of draws of rows in each other column.
     probabilities : array of shape (n,), optional
-        Of drawing each column; uniform unless told.
+        Probability of drawing each column. Default: uniform.
     random_state : None, int or numpy Generator
     """
     source = as_source(source)

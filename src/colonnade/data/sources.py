@@ -20,7 +20,7 @@ class Source:
     shape : (int, int), optional
         Needed for a function.
     dtype : dtype, optional
-        Of the numbers a function returns; float64 unless told.
+        Type of the numbers that a function returns. Default: float64.
 
     Attributes
     ----------

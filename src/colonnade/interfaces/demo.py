@@ -1,4 +1,4 @@
-"""The demonstration: a photograph, most of it hidden, completed from some of its columns."""
+"""The demonstration: a photograph, most of it hidden, is filled from some of its columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..completion import complete
 
 
 def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 0.2, seed: int = 0) -> list[str]:
-    """Hide most of a photograph, complete it, write the picture of before and after, and say what was done.
+    """Hide most of a photograph, fill it, and write a picture of before and after; returns lines for the user.
 
     The colours stand below each other, so that a column of M (3 x 427 rows) is a column of the photograph and a
     pixel is seen in all its colours or in none.
@@ -24,12 +24,12 @@ def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 
     n_full_columns : int
         Columns of the photograph that are kept in full.
     share : float in (0, 1]
-        Of the pixels in the other columns, those that are kept.
+        Share of the other pixels that is kept.
     seed : int
     """
     out = Path(out)
     if out.suffix.lower() != ".png":
-        raise ValueError(f"the picture is a PNG file; give it a name that ends in .png, not {out.name!r}")
+        raise ValueError(f"the picture is a PNG file; its name must end in .png, got {out.name!r}")
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(2, "the folder does not exist", str(out.absolute().parent))
     photograph = _load()
@@ -49,10 +49,10 @@ def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 
     error = float(np.sqrt(np.mean(hidden**2))) if hidden.size else 0.0
     _draw(out, photograph, seen, filled, error)
     return [
-        f"Kept {d} of {width} columns of a photograph and {share:.0%} of its other pixels, {seen.mean():.0%} in all.",
-        f"Completed it in {seconds:.2f} s (the first time, most of it is compiling); unseen pixels are off by"
-        f" {error:.1%} of full brightness (rms): {printable(out)}",
-        "Next: colonnade.complete(your_matrix_with_nan) in Python, or `colonnade demo --columns 200 --share 0.1`.",
+        f"Kept {d} of {width} columns of a photograph and {share:.0%} of its other pixels: {seen.mean():.0%} in all.",
+        f"Filled the rest in {seconds:.2f} s (the first run compiles). The typical error is {error:.1%} of full"
+        f" brightness. Written: {printable(out)}",
+        "Next: colonnade complete YOUR_TABLE.csv",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a table with gaps is like before it is filled: whether it can be filled, what from, and what would help."""
+"""A look at a table before it is filled: whether it can be filled, from what, and what would help."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..model.full_columns.learn import learn
 from ..model.full_columns.nothing_full import nothing_known
 from ..model.full_columns.wild_entries import Whole, found_at, screened, wild_words
 
-_SHOWN_VALUES = 30  # of the spectrum
+_SHOWN_VALUES = 30  # Singular values that are reported.
 _NAMED = 3  # Rows or columns in a sentence of advice.
-_FEW = 3  # Entries; a row or column with fewer is filled mostly by what is typical.
-_LARGE = 20_000_000  # cells of the full columns from which only the first directions are looked at
+_FEW = 3  # Known values; a row or column with fewer is filled mostly by typical values.
+_LARGE = 20_000_000  # Cells of complete columns above which only the first 50 directions are computed, for time.
 
 
 class Inspection(dict):
     """The facts of `inspect_observations` by name; ``print`` and notebooks show them in words."""
 
     def lines(self) -> list[str]:
-        """What is known of the table, whether it can be completed, and advice."""
+        """The verdict, the facts and the advice, a line each."""
         return [*inspection_in_words(self), *(f"Advice: {sentence}" for sentence in self["advice"])]
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Inspection(dict):
 
 
 def inspect(data, *, ignore=(), only=None) -> Inspection:
-    """Say what a table with gaps is like before it is filled: what is full, what is sparse, and what would help.
+    """Look at a table before it is filled: where the gaps are, whether it can be filled, and what would help.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ def inspect(data, *, ignore=(), only=None) -> Inspection:
 
 @one_blas_thread()
 def inspect_observations(o: Observations) -> Inspection:
-    """The facts about some observations, all of them such that JSON can hold them.
+    """The facts about some observations as JSON can hold them.
 
     Returns
     -------
     Inspection
-        verdict (whether the table can be filled and what from, a sentence), method ("factor model" or "full columns":
-        what `complete` would use; None if nothing is to be filled), shape, n_observed, share, columns and rows (each
-        with full, empty, partial, and the least, median and most entries of the partial ones), complete_side
-        ("columns", "rows", "both" or "neither"), spectrum (None if no column is full), trial (what leaving out observed
-        entries has taught the full-columns method, in words; None for another method), advice (sentences)
+        verdict (one sentence), method ("factor model" or "full columns": what `complete` would use; None if nothing is
+        to be filled), shape, n_observed, share, columns and rows (each with full, empty, partial, and the least, median
+        and most entries of the partial ones), complete_side ("columns", "rows", "both" or "neither"), spectrum (None if
+        no column is full), trial (settings of the full-columns method in words; None for another method), advice
+        (sentences)
 
     Raises
     ------
@@ -91,19 +91,19 @@ def inspect_observations(o: Observations) -> Inspection:
     }
     none = found_at(o, np.zeros(0, np.int64))
     wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
-    advice = [f"Look at this first: {wild}."] if wild else []
+    advice = [f"Check the data first: {wild}."] if wild else []
     return Inspection(facts, advice=[*advice, *_advice(o, facts)])
 
 
 def _method(o: Observations, columns: dict) -> str | None:
-    """What `complete` would use without settings; None if nothing is to be filled."""
+    """The method that `complete` would use without settings; None if nothing is to be filled."""
     if not (columns["partial"] or columns["empty"]):
         return None
     return chosen_method(o)
 
 
 def _verdict(method: str | None, columns: dict) -> str:
-    """Whether the table can be filled, and what from."""
+    """Whether the table can be filled, and from what."""
     full, n_open = columns["full"], columns["partial"] + columns["empty"]
     if method is None:
         return "This table is complete: there is nothing to fill."
@@ -165,16 +165,18 @@ def _advice(o: Observations, facts: dict) -> list[str]:
     ]
     if columns["empty"]:
         advice.append(
-            f"{_counted(columns['empty'], 'column')} without any entry can at best be filled by the mean of the full"
-            " columns: measure some entries of each."
+            f"{_counted(columns['empty'], 'column')} without any value can only be filled by the mean of the complete"
+            " columns. Measure some values of each."
         )
     if rows["full"] > columns["full"] and rows["partial"]:
         advice.append(
-            f"More rows ({rows['full']:,}) than columns ({columns['full']:,}) are full: try --transpose as well, and"
-            " keep what predicts entries left out better."
+            f"More rows ({rows['full']:,}) than columns ({columns['full']:,}) are complete. Try --transpose too, and"
+            " keep the result with the smaller typical error."
         )
     if facts["trial"] and "explain little" in facts["trial"].get("fit", ""):
-        advice.append("Other full columns, more like those to be filled, would help more than further entries.")
+        advice.append(
+            "The complete columns explain little of the others. Complete columns that resemble them would help most."
+        )
     return advice
 
 
@@ -183,13 +185,15 @@ def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
     rank = spectrum["numerical_rank"]
     most = min(m, d - 1 if spectrum["centered"] else d)
     if d < 3:
-        return [f"Only {_counted(d, 'column')} in full: measure more, for they are all that can be learned from."]
+        return [
+            f"Only {_counted(d, 'column')} {_are(d)} complete, too few to learn from. Measure more columns in full."
+        ]
     if rank is not None and rank < most:
-        return [f"The full columns are of rank {rank:,}, less than they could be: they repeat themselves."]
+        return [f"The complete columns have rank {rank:,} only, because they repeat each other."]
     if k > 0.8 * most and most < m:
         return [
-            f"The {d:,} full columns still vary in {_counted(k, 'direction')}, nearly as many as they are:"
-            " more of them would teach more."
+            f"The {d:,} complete columns vary in {_counted(k, 'direction')}, nearly as many as there are columns."
+            " More complete columns would help."
         ]
     return []
 
@@ -199,21 +203,21 @@ def _about_entries(m: int, columns: dict, spectrum: dict) -> list[str]:
     if not columns["partial"]:
         return []
     if usual <= k:
-        enough = f" {k + 5:,} entries each would do without it." if k + 5 < m / 2 else ""
+        enough = f" Measure {k + 5:,} values of each column to avoid that." if k + 5 < m / 2 else ""
         return [
-            f"The partial columns have {usual:,.0f} entries in the median, and 99 % of the squares are in"
-            f" {_counted(k, 'direction')}: the prior decides part of each.{enough}"
+            f"A typical column has {usual:,.0f} known values, and the table varies in {_counted(k, 'direction')}:"
+            f" part of each column is filled by typical values.{enough}"
         ]
     if few <= k:
         return [
-            f"Some partial columns have as few as {few:,} entries for {_counted(k, 'direction')};"
-            " see their certificates."
+            f"Some columns have only {few:,} known values for {_counted(k, 'direction')}."
+            " Check their verdicts in the result."
         ]
-    return [f"Every partial column has more entries ({few:,} or more) than it needs, for {_counted(k, 'direction')}."]
+    return [f"Every column has enough known values: at least {few:,} for {_counted(k, 'direction')}."]
 
 
 def _advice_for_all_columns(o: Observations) -> list[str]:
-    """Rows and columns of which too little is known."""
+    """Rows and columns with too few known values."""
     advice = []
     for side, names, counts in (
         ("row", o.row_names, np.bincount(o.rows, minlength=o.shape[0])),
@@ -222,62 +226,56 @@ def _advice_for_all_columns(o: Observations) -> list[str]:
         empty, thin = np.flatnonzero(counts == 0), np.flatnonzero((counts > 0) & (counts < _FEW))
         if empty.size:
             advice.append(
-                f"{_named(side, names, empty)} without any entry {'stays' if empty.size == 1 else 'stay'} empty or"
-                f" {'gets' if empty.size == 1 else 'get'} typical values: measure some entries."
+                f"{_named(side, names, empty)} without any value {'stays' if empty.size == 1 else 'stay'} empty or"
+                f" {'gets' if empty.size == 1 else 'get'} typical values. Measure some values."
             )
         if thin.size:
             advice.append(
-                f"{_named(side, names, thin)} with fewer than {_FEW} entries {_are(thin.size)} filled mostly by typical"
-                " values: measure more entries."
+                f"{_named(side, names, thin)} with fewer than {_FEW} known values {_are(thin.size)} filled mostly by"
+                " typical values. Measure more values."
             )
     return advice
 
 
 def _named(side: str, names, places) -> str:
-    """How many rows or columns, and the first of them by name."""
+    """The number of rows or columns, and the names of the first."""
     some = ", ".join(str(named(names, i)) for i in places[:_NAMED]) + (", ..." if places.size > _NAMED else "")
     return f"{_counted(places.size, side)} ({some})"
 
 
 def inspection_in_words(facts: dict) -> list[str]:
     """The facts as lines to read, the verdict first; the advice is not among them."""
-    (m, n), side = facts["shape"], facts["complete_side"]
+    m, n = facts["shape"]
     lines = [
         facts["verdict"],
-        f"Seen: {100 * facts['share']:.3g} % of a {m:,} x {n:,} matrix, {facts['n_observed']:,} entries.",
+        f"Known: {facts['n_observed']:,} of {m * n:,} values ({100 * facts['share']:.3g} %) in {m:,} rows and"
+        f" {_counted(n, 'column')}.",
         "Columns: " + _side_in_words(facts["columns"], m),
         "Rows: " + _side_in_words(facts["rows"], n),
-        {
-            "columns": "Complete side: columns; no row is full.",
-            "rows": "Complete side: rows; no column is full.",
-            "both": "Complete side: both; some columns and some rows are full.",
-            "neither": "Complete side: neither; no column and no row is full.",
-        }[side],
     ]
     if facts["spectrum"] is not None:
         lines.append(_spectrum_in_words(facts["spectrum"]))
     if facts["trial"] is not None:
-        lines += [f"Trial, {name}: {words}." for name, words in facts["trial"].items()]
+        lines += [f"Test fit, {name}: {words}." for name, words in facts["trial"].items()]
     return lines
 
 
 def _side_in_words(side: dict, whole: int) -> str:
-    words = f"{side['full']:,} full, {side['partial']:,} partial, {side['empty']:,} empty"
+    words = f"{side['full']:,} complete, {side['partial']:,} with gaps, {side['empty']:,} empty"
     if not side["partial"]:
         return words + "."
     least, median, most = side["least"], side["median"], side["most"]
     if least == most:
-        return f"{words}; the partial ones have {least:,} of {whole:,} entries each."
-    return f"{words}; the partial ones have {least:,} to {most:,} of {whole:,} entries, {median:,.0f} in the median."
+        return f"{words}. Those with gaps have {least:,} of {whole:,} values each."
+    return f"{words}. Those with gaps have {least:,} to {most:,} of {whole:,} values (median {median:,.0f})."
 
 
 def _spectrum_in_words(spectrum: dict) -> str:
-    about = "about their row means" if spectrum["centered"] else "as they are"
     rank = spectrum["numerical_rank"]
     known = "" if rank is None else f" of {rank:,}"
     return (
-        f"Spectrum: the full columns, {about}, have 90 % of their squares in {spectrum['directions_for_90']:,} and 99 %"
-        f" in {spectrum['directions_for_99']:,}{known} directions."
+        f"Spectrum: {_counted(spectrum['directions_for_90'], 'direction')} hold 90 % of the variance of the complete"
+        f" columns, {spectrum['directions_for_99']:,}{known} hold 99 %."
     )
 
 

@@ -10,10 +10,11 @@ from .._support.arguments import as_choice
 from ..data.seen_grid import coverage_of_parts
 from ..uncertainty.diagnostics import hold_out, spectrum
 
-_LARGE = 1e300  # from which on there is no room for a margin
-_WILD = 100.0  # times the range of the middle half of the entries
-_POINTS = 1_500  # of a scatter plot; more are a blot and a large file
-_DIRECTIONS = 300  # of the spectrum that are drawn
+_LARGE = 1e300  # Numbers from here on leave no room for a margin.
+_OUTLIER = 100.0  # Times the range of the middle half of the values: beyond it a value would be all that one sees.
+_POINTS = 1_500  # Of a scatter plot; more are a blot and a large file.
+_DIRECTIONS = 300  # Directions of the spectrum that are drawn.
+_FEW_DIRECTIONS = 10  # Directions up to which each has a tick of its own.
 _NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
 
 
@@ -51,14 +52,14 @@ def plot_completion(completion, what=None, ax=None):
 
 
 def draw_coverage(ax, completion, palette: Palette) -> None:
-    """The share of entries seen, over the matrix with its fullest columns at the left."""
+    """The share of known values over the table, with the fullest columns at the left."""
     m, n = completion.shape
-    blocks = range(getattr(completion, "n_blocks", 0))  # of one on the disk, a few at a time
+    blocks = range(getattr(completion, "n_blocks", 0))  # A result on the disk is read block by block.
     parts = (completion.block(k).observations for k in blocks) if blocks else [completion.observations]
     shares = coverage_of_parts(parts, completion.shape, completion.n_observed, 120, 240)
     pixels = np.empty((*shares.shape, 4))
     pixels[..., :3] = [int(palette.seen[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    pixels[..., 3] = np.where(shares > 0, 0.12 + 0.88 * shares, 0)  # a little is to be seen where a little was
+    pixels[..., 3] = np.where(shares > 0, 0.12 + 0.88 * shares, 0)  # A place with few known values stays visible.
     ax.imshow(
         pixels,
         aspect="auto",
@@ -70,78 +71,87 @@ def draw_coverage(ax, completion, palette: Palette) -> None:
 
 
 def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
-    """The deviation of each direction, with the noise and what a column with few entries can tell."""
+    """The deviation along each direction, with the noise of a value and of a typical column."""
     found = spectrum(completion) if found is None else found
     if found.deviations.size == 0:
-        _say(ax, "no direction: every column is full, or all entries are at the mean of their row", palette)
+        _say(ax, "No direction: every column is complete, or all values equal the mean of their row.", palette)
         return
     if not completion.has_variances:
-        _say(ax, "such numbers have no variances in floating point: rescale the data", palette)
+        _say(ax, "The squares of these numbers overflow. Rescale the data.", palette)
         return
     drawn = 0
     if found.of_full_columns is not None:
         values = found.of_full_columns[:_DIRECTIONS]
         drawn = values.size
-        label = "of the full columns"
+        label = "all directions of the complete columns"
         ax.plot(np.arange(1, values.size + 1), values, "o", ms=5, mfc="none", color=palette.faint, label=label)
     rank = found.deviations.size
     values = found.deviations[:_DIRECTIONS]
     values = values[values > _NEGLIGIBLE * found.deviations.max()]
-    ax.plot(np.arange(1, values.size + 1), values, ".", ms=6, color=palette.main, label=f"in use: {rank:,}")
+    ax.plot(np.arange(1, values.size + 1), values, ".", ms=6, color=palette.main, label=f"{rank:,} in use")
     if np.isfinite(found.noise_std) and found.noise_std > 0:
-        ax.axhline(found.noise_std, color=palette.other, lw=1.5, label="noise of an entry")
-        ax.axhline(found.blurred, color=palette.other, lw=1, ls="--", label="noise for the usual number of entries")
+        ax.axhline(found.noise_std, color=palette.other, lw=1.5, label="noise of one value")
+        ax.axhline(
+            found.blurred,
+            color=palette.other,
+            lw=1,
+            ls="--",
+            label="noise for a column with the median number of values",
+        )
     if rank == values.size:
         ax.axvline(rank + 0.5, color=palette.main, lw=1, ls=":")
     positive = [v for v in (found.of_full_columns, found.deviations) if v is not None and (v > 0).any()]
     if positive:
         ax.set_yscale("log")
     ax.set_xlabel("direction")
+    last = max(drawn, values.size)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlim(0.5, max(drawn, values.size) + 0.9)
-    ax.set_ylabel("standard deviation of a column along it")
+    if last <= _FEW_DIRECTIONS:
+        ax.set_xticks(range(1, last + 1))
+    ax.set_xlim(0.5, last + 0.9)
+    ax.set_ylabel("standard deviation along it")
     ax.legend(frameon=False, fontsize=8, labelcolor=palette.text)
 
 
 def draw_prediction(ax, completion, palette: Palette, found=None) -> None:
-    """Entries left out: the prediction without them against the truth."""
+    """Hidden values: the prediction without them against the truth."""
     found = hold_out(completion) if found is None else found
     if found is None:
-        _say(ax, "no entry could be left out", palette)
+        _say(ax, "No known value could be hidden and predicted.", palette)
         return
     some = np.linspace(0, found.truth.size - 1, min(_POINTS, found.truth.size)).astype(int)
-    tame = _tame(found.truth[some]) & np.isfinite(found.predicted[some])
-    if not tame.all():
-        ax.set_title(f"{int((~tame).sum()):,} wild entries are not shown", fontsize=8)
-    truth, predicted = found.truth[some][tame], found.predicted[some][tame]
+    usual = _are_usual(found.truth[some]) & np.isfinite(found.predicted[some])
+    if not usual.all():
+        ax.set_title(f"{int((~usual).sum()):,} outliers are not shown", fontsize=8)
+    truth, predicted = found.truth[some][usual], found.predicted[some][usual]
     ax.plot(truth, predicted, ".", ms=3, alpha=0.6, color=palette.main)
     low, high = float(truth.min()), float(truth.max())
     ax.plot([low, high], [low, high], color=palette.other, lw=1)
-    margin = 0.25 * (high - low) or 1.0  # a wild prediction must not hide the others
+    margin = 0.25 * (high - low) or 1.0  # A prediction far off must not hide the others.
     ax.set_ylim(max(low - margin, predicted.min() - 0.02 * margin), min(high + margin, predicted.max() + 0.02 * margin))
-    ax.set_xlabel("truth")
+    ax.set_xlabel("true value")
     ax.set_ylabel("predicted without it")
 
 
-def _tame(values) -> np.ndarray:
-    """Which values are not out of all proportion to most of them, shape (k,); others would be all that one sees."""
+def _are_usual(values) -> np.ndarray:
+    """Which values are not out of all proportion to most of them, shape (k,)."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     with np.errstate(over="ignore"):
-        return (np.abs(values - middle) <= _WILD * ((high - low) or np.inf)) & (np.abs(values) < _LARGE)
+        return (np.abs(values - middle) <= _OUTLIER * ((high - low) or np.inf)) & (np.abs(values) < _LARGE)
 
 
 def draw_calibration(ax, completion, palette: Palette, found=None) -> None:
-    """The share of entries left out that lie in their interval, against the level of the interval."""
+    """The share of hidden values inside their interval, against the level of the interval."""
     found = hold_out(completion) if found is None else found
     if found is None:
-        _say(ax, "no entry could be left out", palette)
+        _say(ax, "No known value could be hidden and predicted.", palette)
         return
-    ax.plot([0, 1], [0, 1], color=palette.other, lw=1, label="as promised")
+    ax.plot([0, 1], [0, 1], color=palette.other, lw=1, label="promised")
     ax.plot(found.levels, found.coverage, "o-", ms=4, lw=1.2, color=palette.main, label="found")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_xlabel("level of the interval")
-    ax.set_ylabel("share of entries within it")
+    ax.set_ylabel("share of values inside")
     ax.legend(frameon=False, fontsize=8, labelcolor=palette.text)
 
 

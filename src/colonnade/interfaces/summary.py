@@ -1,4 +1,4 @@
-"""What became of a completion, in numbers for machines and in words for people."""
+"""The summary of a completion: facts for programs, and lines for people."""
 
 from __future__ import annotations
 
@@ -12,28 +12,26 @@ from .._support.html import html_facts
 from ..model.solve import Status
 from ..uncertainty.certificates import verdicts_in_words
 
-_NOTEBOOK_COLUMNS = 20_000  # up to which a notebook shows the verdicts; more would make it wait
+_NOTEBOOK_COLUMNS = 20_000  # Columns up to which a notebook shows the verdicts; more take seconds.
 
 
 def summarise(completion, *, verdicts: bool = True) -> dict:
-    """The facts of a completion, all of them such that JSON can hold them.
+    """The facts of a completion as JSON can hold them.
 
     Parameters
     ----------
     completion : Completion
     verdicts : bool
-        Whether to look at every column again for its certificate, which takes about as long as solving it, and to
-        judge the whole.
+        Whether to compute the verdicts on the table and on every column, which takes about as long as filling it.
 
     Returns
     -------
     dict
-        verdict (its word and sentence; None if not asked for),
-        method ("factor model", "full columns" or another name), orientation ("columns" or "rows": what is filled),
+        verdict (word and sentence, or None), method ("factor model", "full columns" or another name),
+        orientation ("columns" or "rows": what is filled),
         shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_unfilled_rows, n_filled_entries,
-        rank, noise_std (None if not known), choices, statuses and verdicts (counts of columns), trust (the verdicts in
-        words, with what would help), unfilled (at most 10 columns, with their name if they have one, and what would
-        help)
+        rank, noise_std (None if unknown), choices, statuses and verdicts (number of columns with each), trust (the
+        verdicts as lines, with a remedy), unfilled (at most 10 columns, with name and remedy)
     """
     m, n = completion.shape
     seen, status = completion.n_observed, completion.status
@@ -66,9 +64,9 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
 
 
 def _trust(completion, table) -> list[str]:
-    """The verdicts in words, and before them what may have spoiled some of them."""
-    wild = completion.choices.get("wild")
-    first = [f"first look at what may be wrong in the data: {wild}"] if wild else []
+    """The verdicts on the columns as lines; suspicious values come first."""
+    suspect = completion.choices.get("wild")
+    first = [f"check the data first: {suspect}"] if suspect else []
     return first + verdicts_in_words(completion, table)
 
 
@@ -78,43 +76,51 @@ def _unfilled(completion, j: int) -> dict:
     return {"column": j, "name": None if names is None else shown(names[j]), "message": message}
 
 
+def label_of(choice: str) -> str:
+    """The name of a choice as people read it."""
+    return {"wild": "Suspicious values"}.get(choice, choice.capitalize())
+
+
 def in_words(summary: dict) -> list[str]:
-    """The summary as lines to read."""
+    """The summary as lines to read, the verdict first."""
     (m, n), full = summary["shape"], summary["n_full_columns"]
     share = 100 * summary["n_observed"] / (m * n)
-    entries, columns = _counted(summary["n_filled_entries"], "entry"), _counted(summary["n_filled_columns"], "column")
+    values, columns = _counted(summary["n_filled_entries"], "value"), _counted(summary["n_filled_columns"], "column")
     choices = dict(summary["choices"])
     aside = choices.pop("set aside", None)
     verdict = summary["verdict"]
-    lines = [] if verdict is None else [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
-    lines += [] if aside is None else [f"Set aside and returned unchanged: {aside}."]
-    parts = f"{_counted(summary['n_observed'], 'entry')}; every column has gaps"
-    if full:
-        others = _counted(summary["n_observed"] - full * m, "entry")
-        parts = f"{_counted(full, 'column')} in full and {others} of the other {n - full:,}"
+    lines = ["Verdict: not computed for results in blocks; run `colonnade report FOLDER`."]
+    if verdict is not None:
+        lines = [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
+    lines += [] if aside is None else [f"Left out and returned unchanged: {aside}."]
+    complete = f"{full:,} of {_counted(n, 'column')} {'is' if full == 1 else 'are'} complete"
+    if full == 0:
+        complete = "Every column has gaps; colonnade learned from all of them"
     lines += [
-        f"Seen: {share:.3g} % of a {m:,} x {n:,} matrix, {parts}.",
-        f"Filled: {entries} of {columns}.",
+        f"Known: {summary['n_observed']:,} of {m * n:,} values ({share:.3g} %) in {m:,} rows. {complete}.",
+        f"Filled: {values} in {columns}.",
     ]
-    lines += [f"Chosen, {name}: {words}." for name, words in choices.items()]
+    if summary["trust"]:
+        choices.pop("wild", None)  # The first line on trust says it.
+    lines += [f"{label_of(name)}: {words}." for name, words in choices.items()]
     return lines + [f"Trust: {line}." for line in summary["trust"]] + not_filled(summary)
 
 
 def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else {'entry': 'entries'}.get(noun, noun + 's')}"
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 def not_filled(summary: dict) -> list[str]:
     """The rows and columns that could not be filled, and what would help."""
     count, some, n_rows = summary["n_unfilled_columns"], summary["unfilled"], summary["n_unfilled_rows"]
-    rows = [f"Not filled: {_counted(n_rows, 'row')} without any entry; measure some entries."] if n_rows else []
+    rows = [f"Not filled: {_counted(n_rows, 'row')} without any value. Measure some values there."] if n_rows else []
     if not count:
         return rows
     named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
-    return [f"Not filled: {_counted(count, 'column')} ({named}); the first {some[0]['message']}.", *rows]
+    return [f"Not filled: {_counted(count, 'column')} ({named}). The first {some[0]['message']}.", *rows]
 
 
 def notebook_html(completion) -> str:
-    """What a notebook shows of a completion: what it is, what was chosen and how far to trust it."""
+    """The summary as a notebook shows it."""
     lines = in_words(summarise(completion)) if completion.shape[1] <= _NOTEBOOK_COLUMNS else []
     return f"<div><strong>{escape(repr(completion)[1:-1])}</strong>{html_facts(lines)}</div>"

@@ -22,6 +22,8 @@ __all__ = ["Plan", "gaussian_coherence", "plan"]
 
 SPARE_COLUMNS, SPARE_ROWS = 2, 5  # distinct ones beyond the rank; with fewer, conditioning is left to luck
 N_SIMULATED = 100  # columns, wherever a basis is given
+_SMALL = 10_000  # Cells: a table that people fill by hand.
+_WORTH_PLANNING = 0.4  # Share of a small table from which on a plan saves too little to be worth it.
 EIGENVALUE_LEVEL = 0.01  # of the smallest eigenvalue that an incoherent basis would have
 
 
@@ -38,7 +40,7 @@ class Plan:
     guaranteed, practical : SampleSize
         The numbers of Theorem 1 or Corollary 1, and those enough in practice; ``share`` is what each costs.
     practical_source : str
-        What the practical numbers rest on.
+        Where the practical numbers come from.
     noise_std : float or None
     n_entries : int
         The s for which the errors are given.
@@ -69,8 +71,20 @@ class Plan:
         """Root mean square error of an entry that belongs to ``expected_error``."""
         return None if self.expected_error is None else math.sqrt(self.expected_error / self.shape[0])
 
+    @property
+    def _is_too_small(self) -> bool:
+        """Whether the table is small and the plan would save little, and no other number of entries was asked for."""
+        is_small = self.shape[0] * self.shape[1] <= _SMALL and self.practical.share > _WORTH_PLANNING
+        return is_small and self.n_entries == self.practical.n_entries
+
     def __str__(self) -> str:
         """The answer in a few plain lines."""
+        if self._is_too_small:
+            m, n = self.shape
+            return (
+                f"This table of {m:,} x {n:,} values is too small to plan for: a plan would measure"
+                f" {100 * self.practical.share:.3g} % of it. Measure all of it."
+            )
         numbers = [_practical_line(self), _guaranteed_line(self), *_noise_lines(self)]
         return "\n".join([*numbers, self.practical_source])
 
@@ -105,7 +119,7 @@ def plan(
     probabilities : array of shape (n,), optional
         With which the full columns are drawn; uniform by default.
     delta : float in (0, 1)
-        The probability of failure that is put up with.
+        The accepted probability of failure.
     noise_std : float, optional
         Standard deviation of the noise in an entry; asks for the expected error.
     basis : array of shape (m, r), optional
@@ -177,7 +191,7 @@ def gaussian_coherence(shape: tuple[int, int], rank: int) -> float:
 
 
 def _practical(m, n, r, p, delta, U, rng) -> tuple[SampleSize, str]:
-    """The practical sample size and what it rests on."""
+    """The practical sample size and where it comes from."""
     columns, rows = min(r + SPARE_COLUMNS, n), min(r + SPARE_ROWS, m)
     d = _draws_for_distinct(columns, n, delta, p)
     s = max(_draws_for_distinct(rows, m, delta), _draws_for_distinct(r, m, delta / n))
@@ -338,5 +352,5 @@ def _noise_lines(plan: Plan) -> list[str]:
     return [
         f"{start} leave an expected squared error of {plan.expected_error:.3g} per column, "
         f"{plan.expected_rms:.3g} root mean square per entry ({plan.error_source}). "
-        f"Noise in the full columns brings that to about {total:.3g}, the less the more of them."
+        f"With the noise in the full columns it is about {total:.3g}; more full columns reduce it."
     ]

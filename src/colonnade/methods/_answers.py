@@ -25,7 +25,7 @@ def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0, 
     unit : float or array of shape (n,)
         In which Z is measured.
     known : bool array of shape (n,), optional
-        Which columns the data determine; those without NaN unless told.
+        Which columns the data determine. Default: those without NaN.
     """
     n, dtype = observations.shape[1], observations.values.dtype
     known, largest = ~np.isnan(Z).any(axis=0) if known is None else known, np.max(unit)

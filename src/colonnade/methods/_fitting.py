@@ -42,7 +42,7 @@ def silent(done, total) -> None:
 
 
 def in_halves(progress) -> tuple:
-    """Two functions for the progress of two parts of a work, each of which is counted as half of it."""
+    """Two functions for the progress of two parts of a work, each counted as half of it."""
     return lambda done, total: progress(done, 2 * total), lambda done, total: progress(total + done, 2 * total)
 
 

@@ -77,7 +77,7 @@ def read_more(source: Source, places, values, wanted) -> tuple[np.ndarray, np.nd
 
 
 def whole_column(source: Source, j: int, rows, values) -> np.ndarray:
-    """Column j, of which these rows are known: the others are read."""
+    """Column j with these rows known: the others are read."""
     column, rest = np.empty(source.shape[0], source.dtype), np.ones(source.shape[0], bool)
     column[rows], rest[rows] = values, False
     others = np.flatnonzero(rest)

@@ -28,8 +28,8 @@ def adaptive_completion(
     n_entries : int
         s, the rows read of every column; more than the rank.
     tolerance : float, optional
-        The share of a column's norm on its rows below which a residual counts as none. The square root of the data's
-        rounding unit unless told, which is for exact data; with noise, about its share of a column.
+        The share of a column's norm on its rows below which a residual counts as none. Default: the square root of the
+        data's rounding unit, for exact data; with noise, about its share of a column.
     random_state : None, int or numpy Generator
     progress : function, optional
         Called as ``progress(done, total)`` with the columns.

@@ -59,7 +59,7 @@ def als(
     data : Observations, array of shape (m, n), masked array, data frame or scipy sparse matrix
         What is known; from a source, draw it with `observe`, which counts. Weights are used.
     rank : int or "auto"
-        The most directions. "auto" tries some, each with some penalties, on a tenth of the entries of partial columns
+        Maximum rank. "auto" tries some, each with some penalties, on a tenth of the entries of partial columns
         that are hidden for it.
     penalty : float or "auto"
         lambda; 0 is plain least squares. "auto" chooses by hidden entries too.
@@ -67,7 +67,7 @@ def als(
         Take off the means of the observed entries of every row first; "auto" does if they alone predict hidden
         entries clearly better than zero does.
     start : Completion, optional
-        Where to start; unless told, random columns.
+        Where to start. Default: random columns.
     tol : float
         Stop when a sweep moves A B' by at most ``tol |A B'|_F``.
     max_sweeps : int

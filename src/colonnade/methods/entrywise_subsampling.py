@@ -35,8 +35,8 @@ def entrywise_subsampling(source, *, rank: int, share: float, random_state=None)
     Returns
     -------
     Completion
-        Observed entries are kept as observed; ``basis @ coefficients`` is the truncated decomposition. A column of
-        which no entry was drawn is left NaN.
+        Observed entries are kept as observed; ``basis @ coefficients`` is the truncated decomposition. A column without
+        a drawn entry is left NaN.
 
     Notes
     -----

@@ -59,9 +59,9 @@ def optspace(
         problems from a start of its own too. With a few columns much larger than the others the steps have been seen to
         end in a wrong place, of either and of a given rank.
     trim : bool
-        Leave out of the start all columns with more than twice the mean number of entries, and rows likewise, as the
+        Leave out of the start all columns with more than twice the mean number of entries, and such rows, as the
         paper does. With entries spread evenly there are none; here it throws away the full columns, and with them
-        nearly all that is known of the column space, so it is off unless told.
+        nearly all that is known of the column space, so it is off by default.
     tol : float
         Stop when a step moves X S Y' by at most ``tol |X S Y'|_F``.
     max_iter : int
@@ -216,7 +216,7 @@ def _trials(o: Observations, unit: float, trim: bool, rng, progress) -> tuple[Fa
     """The answer of the rank with the least error on hidden entries, and what was left out of the start, in words.
 
     Upwards, each from the last and the top of what that one leaves, so that small singular values are not lost beside
-    large ones, and if that is cheap from a start of its own, lest all inherit the mistakes of the first; then
+    large ones, and if that is cheap from a start of its own, so that not all inherit the mistakes of the first; then
     downwards, where the singular values of the best fall most.
     """
     rest, hidden = hide(o, rng)

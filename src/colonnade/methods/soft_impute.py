@@ -64,7 +64,7 @@ def soft_impute(
         Take off the means of the observed entries of every row first; "auto" does if they alone predict hidden
         entries clearly better than zero does.
     max_rank : int, optional
-        The most directions; unless told, as many as have no more numbers than there are entries, or all if there are
+        Maximum rank. Default: as many as have no more numbers than there are entries, or all if there are
         100 at most. Where it binds only the sweeps go on, the answer need not be the minimum over all matrices, and
         `choices` says so.
     tol : float

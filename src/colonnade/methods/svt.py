@@ -43,16 +43,16 @@ def svt(
     data : Observations, array of shape (m, n), masked array, data frame or scipy sparse matrix
         What is known; from a source, draw it with `observe`, which counts.
     tau : float, optional
-        By which singular values are lowered; 5 times the estimated largest one of M unless told, which is the 5 n of
-        the paper for its n x n matrices.
+        Amount by which singular values are lowered. Default: 5 times the estimated largest one of M, which is the 5 n
+        of the paper for its n x n matrices.
     delta : float, optional
-        The length of the steps. Unless told, 1.2 m/|O_j| in column j: for evenly spread entries the 1.2 mn/|O| of the
+        The length of the steps. Default: 1.2 m/|O_j| in column j: for evenly spread entries the 1.2 mn/|O| of the
         paper, and in a full column 1.2, where the paper's would diverge. Convergence is proven below 2 only, so the
         steps are halved, and the best Y taken up again, whenever the residual has doubled or falls no more.
     noise_std : float
         Of the entries; the iteration also stops when the residuals are no larger than this in root mean square.
     max_rank : int, optional
-        The most directions; unless told, as many as have no more numbers than there are entries, or all if
+        Maximum rank. Default: as many as have no more numbers than there are entries, or all if
         there are 100 at most.
     tol : float
         Stop when ``|P_O(M - X)|_F <= tol |P_O(M)|_F``.

@@ -26,7 +26,7 @@ def tall_project_errors(completion: Completion, rows, columns, *, measured_anew:
     that is V0 / N_full + W0 / T_i of the paper. If the factors were estimated again from the completed matrix, the
     first part counts the partial columns that are seen in row t, too: with S over all columns and A_t over those not
     seen, full columns enter by S^-1 (I + A_t S_o^-1) l_k and seen ones by S^-1 l_k, which is the same where none is
-    seen. Residuals are divided by one less their leverage (HC3), for the fit has made them smaller.
+    seen. Residuals are divided by one less their leverage (HC3), because the fit has made them smaller.
 
     Parameters
     ----------

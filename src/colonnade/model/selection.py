@@ -358,28 +358,28 @@ def _in_other_units(model: FactorModel, table: ScaledTable) -> FactorModel:
 def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, o: Observations) -> dict:
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
-    why = "as asked" if orientation != "auto" else "predicts hidden entries better" if winner.model is not None else ""
+    why = "as asked" if orientation != "auto" else "chosen by cross-validation" if winner.model is not None else ""
     own = "level" if winner.settings.one_unit else "unit and level"
-    noise = f"a variance for each of the {other}" if winner.settings.row_noise else f"one variance for all {other}"
-    most = f"up to {model.rank} direction{'' if model.rank == 1 else 's'}" + ("" if rank == "auto" else ", as asked")
+    noise = f"each {other[:-1]} has its own variance" if winner.settings.row_noise else f"one variance for all {other}"
+    most = f"at most {model.rank}" + ("" if rank == "auto" else ", as asked")
     words = {
-        "method": "factor model learned from all columns, because no column is complete"
+        "method": "factor model learned from all columns, because every column has gaps"
         if o.full_columns.size == 0
         else "factor model learned from all columns, because few are complete or the rows differ in unit",
-        "orientation": f"{filled} are filled; {other} have their own {own}" + (f" ({why})" if why else ""),
-        "rank": most if exact is None else f"{exact.rank} direction{'' if exact.rank == 1 else 's'}",
+        "orientation": f"{filled}; each {other[:-1]} has its own {own}" + (f" ({why})" if why else ""),
+        "rank": most if exact is None else f"{exact.rank}",
         "noise": noise + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),
         "sweeps": f"{model.n_sweeps}",
     }
     if exact is not None:
         words["noise"] = "none"
-        words["fit"] = "the entries fit to rounding: plain least squares is exact"
+        words["fit"] = "the known values fit exactly, up to rounding"
     elif winner.held_out is not None:
         words["fit"] = (
-            f"the error of hidden entries is {100 * winner.error:.3g} % of the standard deviation of the {other}"
+            f"cross-validation: the typical error is {100 * winner.error:.3g} % of the data's standard deviation"
         )
     else:
-        words["fit"] = f"not judged: {o.values.size} entries are too few to hide some"
+        words["fit"] = f"not tested, because {o.values.size} known values are too few to hide some"
     return words
 
 

@@ -39,14 +39,14 @@ class Status(IntEnum):
 
 
 _MESSAGES = {
-    Status.FULL: "observed in full and returned as it is; nothing to do",
-    Status.SOLVED: "filled from its observed entries; see certificates() for how well they determine it",
-    Status.PRIOR: "has fewer entries than directions, so the prior decides the rest; measure more entries of it",
-    Status.NO_OBSERVATION: "has no observed entry and is left NaN; measure at least as many entries as the rank",
-    Status.TOO_FEW: "has fewer observed rows than the rank and is left NaN; measure more entries or lower the rank",
-    Status.UNDETERMINED: "has rows that do not determine it and is left NaN; measure others or lower the rank",
-    Status.PRIOR_ONLY: "has no observed entry and is filled by the mean of the full columns; measure entries of it",
-    Status.OVERFLOW: "leaves the range of floating-point numbers and is left NaN; rescale the data",
+    Status.FULL: "is complete and returned unchanged; nothing to do",
+    Status.SOLVED: "is filled from its known values; see certificates() for how well they determine it",
+    Status.PRIOR: "has fewer known values than the rank, so the prior decides the rest; measure more values of it",
+    Status.NO_OBSERVATION: "has no known value and stays NaN; measure at least as many values as the rank",
+    Status.TOO_FEW: "has fewer known values than the rank and stays NaN; measure more values or lower the rank",
+    Status.UNDETERMINED: "has known values that do not determine it and stays NaN; measure others or lower the rank",
+    Status.PRIOR_ONLY: "has no known value and is filled by the mean of the complete columns; measure entries of it",
+    Status.OVERFLOW: "exceeds the range of floating-point numbers and stays NaN; rescale the data",
 }
 
 

@@ -159,7 +159,7 @@ def complete_triples(
     random_state : int, optional
         For which columns are asked about the settings.
     memory_limit : float, optional
-        Bytes, at least 6e8; 60 % of the machine's unless told.
+        Bytes, at least 6e8. Default: 60 % of the machine's memory.
     block_entries : int, optional
         Entries after which a block ends. It changes how the result is cut into files, and no number in it.
     resume : bool
@@ -214,7 +214,7 @@ def carried_out(run: Run, out: Path, identity: dict, *, resume: bool, force: boo
 def solve_block(
     space: ColumnSpace, penalty, entries: Observations, *, typical: float, n_threads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and status of some columns, of which `entries` are the observations.
+    """Coefficients and status of some columns, whose observations are `entries`.
 
     The bytes depend neither on which other columns are in the block nor on the number of threads.
 
@@ -353,7 +353,7 @@ def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
 
 
 def _refuse_too_tall(run: Run, triples: Triples) -> None:
-    """Refuse a matrix of which a full column, in memory as a whole, exceeds the limit; rows that occur are counted."""
+    """Refuse a matrix if a full column, in memory as a whole, exceeds the limit; rows that occur are counted."""
     m, limit = triples.shape[0], run.memory - _OWN_MEMORY
     if _BYTES_OF_A_ROW * m > limit and run.given.shape is None and triples.labels[0] is None:
         m = triples.n_lines if m > limit else n_labels(triples, 0)  # labels with large gaps between them

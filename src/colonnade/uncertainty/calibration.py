@@ -120,7 +120,7 @@ class Spreads(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What held-out entries teach of all others.
+    """What held-out entries tell of all others.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ _VERDICTS = {
 def certify(completion) -> Certificates:
     """A row for every column of a completion.
 
-    What is usual is told by all columns: those of a completion in blocks are measured block by block, and judged
+    Columns are compared with all others. Those of a completion in blocks are measured block by block, and judged
     together.
 
     Parameters
@@ -67,13 +67,15 @@ def certify(completion) -> Certificates:
             rows; NaN where the noise is not known. Under a prior it is scaled by the errors of entries left out
         more_entries : how many more entries of the column would help: 0 where it is recovered, all that are missing
             where only measuring it in full would
-        verdict : "recovered", to rounding or to the noise, or with an uncertainty below the noise of a single entry or
-            a tenth of the prior's spread; "approximate" in between, or where there is a residual and the full columns
-            cannot tell their noise; "weakly determined" where noise may grow more than tenfold, or the prior dominates:
-            over half of its spread is still open; "unchecked" where no entry is left to test the fit; "poor fit" where
-            the residual, or errors of entries left out, are half of their spread or more, or the residual is several
-            times that of most columns; "off the column space" where it is far above the noise or that of most columns:
-            the full columns do not explain the column; or what the status says
+        verdict : one of the following, or what the status says.
+            "recovered": the uncertainty is below the noise of one entry, or below a tenth of the prior's spread.
+            "approximate": the uncertainty is larger, or the full columns are too few to estimate the noise.
+            "weakly determined": noise may grow more than tenfold, or over half of the prior's spread is still open.
+            "unchecked": no entry is left to test the fit.
+            "poor fit": the residual or the errors of entries left out are at least half of their spread, or the
+            residual is several times that of most columns.
+            "off the column space": the residual is far above the noise or that of most columns, because the full
+            columns do not explain the column.
     """
     if completion.learned is not None:
         status = completion.status
@@ -98,7 +100,7 @@ class _Figures(NamedTuple):
 
     Attributes
     ----------
-    before : residuals beside what the full columns alone have taught; NaN if no refinement moved the rows
+    before : residuals beside the space of the full columns alone; NaN if no refinement moved the rows
     sizes, spreads : root mean square of the entries, and how far they spread
     rounding : residuals up to here may be rounding
     """
@@ -144,7 +146,7 @@ def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
 
 
 def _space_before(completion) -> ColumnSpace | None:
-    """What the full columns alone have taught, if a refinement moved the rows; else None.
+    """The space of the full columns alone, if a refinement moved the rows; else None.
 
     One that does makes the basis fit the very entries that would tell that a column is off.
     """
@@ -338,28 +340,35 @@ def _more_entries(completion, table, noise: float) -> np.ndarray:
 
 
 _REMEDIES = {
-    "approximate": "measure about {more:,} more {entries}{each} to settle {them}",
-    "weakly determined": "measure about {more:,} more {entries}{each}, for the prior or the noise decides now",
-    "unchecked": "measure one more entry{each}, so that the fit can be tested",
-    "poor fit": "measure {them} in full if entries matter, because half of {them} is noise or unlike the columns"
-    " learned from",
-    "off the column space": "measure {them} in full, because the columns learned from do not explain {them}",
-    "no observation": "measure at least {more:,} {entries}{each}",
-    "prior alone": "measure entries{each}; about {more:,} would determine {them}",
-    "prior decides": "measure more entries{each}",
-    "too few entries": "measure at least {more:,} more {entries}{each}, or lower the rank",
-    "not determined": "measure about {more:,} other {entries}{each}, or lower the rank",
+    "approximate": "measure about {more:,} more {values}{each} for a precise answer",
+    "weakly determined": "measure about {more:,} more {values}{each}, because the known ones say too little",
+    "unchecked": "measure one more value{each} to test the fit",
+    "poor fit": "measure {them} in full if single values matter, because the model explains too little of {them}",
+    "off the column space": "measure {them} in full, because the other columns do not explain {them}",
+    "no observation": "measure at least {more:,} {values}{each}",
+    "prior alone": "measure about {more:,} {values}{each}, because nothing is known of {them} yet",
+    "prior decides": "measure more values{each}",
+    "too few entries": "measure at least {more:,} more {values}{each}, or lower the rank",
+    "not determined": "measure about {more:,} other {values}{each}, or lower the rank",
     "overflow": "rescale the data",
+}
+_PREDICATES = {  # What is said of one column, and of several.
+    "poor fit": ("has a poor fit", "have a poor fit"),
+    "no observation": ("has no observation", "have no observation"),
+    "too few entries": ("has too few entries", "have too few entries"),
+    "prior alone": ("is filled by the prior alone", "are filled by the prior alone"),
+    "prior decides": ("is filled mostly by the prior", "are filled mostly by the prior"),
+    "overflow": ("overflows", "overflow"),
 }
 
 
-_NOISE_UNKNOWN = "measure more columns in full, because those there are cannot tell the noise"
+_NOISE_UNKNOWN = "measure more columns in full, because the complete columns are too few to estimate the noise"
 
 
 def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | None:
     """What would help a column with this verdict, or each of several; None if it needs no help."""
     words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
-    words["entries"] = "entry" if more_entries == 1 else "entries"
+    words["values"] = "value" if more_entries == 1 else "values"
     if verdict == "approximate" and more_entries == 0:
         return _NOISE_UNKNOWN
     return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
@@ -371,7 +380,8 @@ def verdicts_in_words(completion, table) -> list[str]:
     lines = []
     for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
         here = table[table.verdict == verdict]
-        line = f"{count:,} {'column' if count == 1 else 'columns'} {verdict}"
+        one, several = _PREDICATES.get(str(verdict), (f"is {verdict}", f"are {verdict}"))
+        line = f"1 column {one}" if count == 1 else f"{count:,} columns {several}"
         cure = remedy(str(verdict), int(np.median(here.more_entries)), of_each=bool(count > 1))
         if cure is not None:
             which = ", ".join(str(named(names, j)) for j in here.column[:3])

@@ -33,6 +33,10 @@ class HeldOut:
     levels, coverage : arrays of shape (l,)
         The share of the entries within their intervals of each level. The intervals of one half (of the columns, or of
         the entries) were calibrated on the other half, so that no entry counts for its own interval.
+    rows, columns : int64 arrays of shape (k,)
+        Where the entries stand. The columns of a completion on the disk are None, because only some of them are read.
+    low, high : float64 arrays of shape (k,)
+        Ends of their 90 % intervals.
     """
 
     truth: np.ndarray
@@ -41,6 +45,10 @@ class HeldOut:
     spread: float
     levels: np.ndarray
     coverage: np.ndarray
+    rows: np.ndarray | None = None
+    columns: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -83,12 +91,24 @@ def hold_out(completion) -> HeldOut | None:
     parts = [_tested(some, *pair) for pair in (halves, halves[::-1]) if min(map(len, pair))]
     if sum(truth.size for truth, *_ in parts) < _FEW:
         return None
-    truth, errors, within, weights = (np.concatenate(found) for found in zip(*parts))
+    truth, errors, within, weights, rows, columns_of, low, high = (np.concatenate(found) for found in zip(*parts))
     unit = float(np.abs(errors).max()) or 1.0
     predicted = truth - errors
     completion._keep_in_bounds(predicted)
     error = unit * float(np.sqrt(np.mean((errors / unit) ** 2))) * completion.optimism
-    return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, np.average(within, axis=0, weights=weights))
+    coverage = np.average(within, axis=0, weights=weights)
+    places = rows, columns_of if some is completion else None
+    ends = _ends_in_bounds(completion, predicted, low, high)
+    return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, coverage, *places, *ends)
+
+
+def _ends_in_bounds(completion, predicted, low, high) -> list[np.ndarray]:
+    """Ends of intervals from their distances to the predictions."""
+    with np.errstate(over="ignore"):
+        ends = [predicted + low, predicted + high]
+    for end in ends:
+        completion._keep_in_bounds(end)
+    return ends
 
 
 def _of_factor_model(completion) -> HeldOut | None:
@@ -103,13 +123,19 @@ def _of_factor_model(completion) -> HeldOut | None:
     completion._keep_in_bounds(predicted)
     errors = np.abs(found.truth - predicted)
     halves = [Scores(*(figures[k::2] for figures in scores)) for k in (0, 1)]
-    pairs = zip(halves, halves[::-1])
-    within = [_within(calibrate(other, completion.shape[0]), part).mean(axis=0) for part, other in pairs]
+    within, low, high = [], np.full(errors.size, np.nan), np.full(errors.size, np.nan)
+    known = np.flatnonzero(found.deviations > 0)  # As in `scores_of_held_out`.
+    for k, (part, other) in enumerate(zip(halves, halves[::-1])):
+        calibration = calibrate(other, completion.shape[0])
+        within.append(_within(calibration, part).mean(axis=0))
+        low[known[k::2]], high[known[k::2]] = _distances(calibration, part)
     unit = float(errors.max()) or 1.0
     error = unit * float(np.sqrt(np.mean((errors / unit) ** 2)))
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
-    return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0))
+    ends = _ends_in_bounds(completion, predicted, low, high)
+    places = found.rows, found.columns
+    return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0), *places, *ends)
 
 
 def verdict_on(completion) -> Verdict:
@@ -132,9 +158,8 @@ def verdict_on(completion) -> Verdict:
 
 
 def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
-    """Truth and errors of the entries of some columns, and whether they lie in the intervals that others teach.
-
-    And for how many unseen entries each stands.
+    """Of the entries of some columns: truth, error, whether each lies in the intervals calibrated on other columns, for
+    how many unseen entries it stands, its row and column, and the distances of its interval's ends.
     """
     asked = completion.used.take(tested)
     errors, deviations = left_out(completion, asked)
@@ -142,8 +167,10 @@ def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
     errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
     calibration = calibrate(scores_of_trials(trials(completion._only(learned))), completion.shape[0])
     columns, ones = asked.entry_columns[known], np.ones(errors.size)
-    within = _within(calibration, Scores(rows, columns, errors * completion.optimism, deviations[known], ones))
-    return truth, errors, within, unseen_shares(asked, asked.shape[0])[known]
+    scores = Scores(rows, columns, errors * completion.optimism, deviations[known], ones)
+    shares = unseen_shares(asked, asked.shape[0])[known]
+    places = rows.astype(np.int64), np.asarray(tested, np.int64)[columns]
+    return truth, errors, _within(calibration, scores), shares, *places, *_distances(calibration, scores)
 
 
 def _within(calibration: Calibration, scores: Scores) -> np.ndarray:
@@ -151,6 +178,15 @@ def _within(calibration: Calibration, scores: Scores) -> np.ndarray:
     x = calibration.standardised(scores)
     ends = np.array([calibration.ends(level) for level in LEVELS])
     return (ends[:, 0] <= x[:, None]) & (x[:, None] <= ends[:, 1])
+
+
+def _distances(calibration: Calibration, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
+    """From the prediction of each score to the low and to the high end of its interval at `LEVEL`, shape (k,) each."""
+    x = calibration.standardised(scores)
+    unit = np.divide(scores.errors, x, out=scores.deviations.copy(), where=x != 0)  # Deviation times its factors.
+    low, high = calibration.ends(LEVEL)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return low * unit, high * unit
 
 
 def _spread(completion, columns) -> float:

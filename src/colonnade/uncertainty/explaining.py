@@ -124,7 +124,7 @@ class _Reason:
         if not self.status.is_filled:
             return _no_form(), *_NOTHING[:2], message
         if self.part.center is not None and np.isnan(self.part.center[self.row]):
-            words = "the row has no observed entry and is left NaN; measure some entries of it"
+            words = "the row has no known value and stays NaN; measure some values of it"
             return _no_form(), *_NOTHING[:2], words
         o, weights = self.part.observations, _weights_in_model(self.part)
         own = 1.0 if self.at < 0 else float(weights[self.at])

@@ -185,7 +185,7 @@ class Explanation:
             f" {_signed(total)} ({entries})"
         ]
         if self.through == "row":
-            lines.append("The model fills rows: the known entries of the row are the reasons, and columns have levels.")
+            lines.append("The model fills rows, so the value follows from the known entries of its row.")
         if not self.is_observed and self.bounds is not None and self.value != self.prediction:
             low, high = map(_number, self.bounds)
             if not self.bounds[0] <= self.prediction <= self.bounds[1]:
@@ -197,12 +197,14 @@ class Explanation:
         if self.similar:
             side = "rows" if self.through == "row" else "columns"
             some = ", ".join(f"{_name(s.name)} (distance {s.distance:.2g}, {_number(s.value)})" for s in self.similar)
-            lines.append(f"Most similar {side}, by coefficients in prior deviations: {some}.")
+            lines.append(f"Most similar {side}, with the distance between their coefficients: {some}.")
         if math.isfinite(self.leverage) and not math.isnan(self.prediction):
             if self.is_observed:
-                lines.append(f"Leverage {self.leverage:.2g}: the share of its own surprise that the fit follows.")
+                lines.append(f"Leverage {self.leverage:.2g}: knowing it moves the fit by this share of the difference.")
             else:
-                lines.append(f"Leverage {self.leverage:.2g}: if it were measured, the fit would follow by that share.")
+                lines.append(
+                    f"Leverage {self.leverage:.2g}: measuring it would move the fit by this share of the difference."
+                )
         if self.verdict is not None:
             cure = "" if self.remedy is None else f"; {self.remedy}"
             lines.append(f"Column {_name(self.column)}: {self.verdict}{cure}.")

@@ -10,8 +10,8 @@ linear in the entries, w'x, so its variance under the model is known too:
 
     w = h + K^-1 D (N - h) / s,   h = K^-1 k,   D = diag(K^-1)^-1,   k the covariances with the sum over the column.
 
-How far such means really are off, in deviations, is seen on the observed entries of each column, taken for a column of
-which a random third is hidden. That tells little of errors which many rows have in common, as those of neighbouring
+How far such means really are off, in deviations, is seen on the observed entries of each column, taken for a column
+with a random third hidden. That tells little of errors which many rows have in common, as those of neighbouring
 wavelengths: few of the rows are among the observed ones. Full columns tell more. Each in turn is hidden but for as many
 entries as the partial ones have, and filled from the others; if its mean then is farther off, in deviations, than
 hiding a third of these entries showed, the intervals of all columns are wider by as much. Where the partial columns are
@@ -97,7 +97,7 @@ class _Model:
         self.sum_over_rows = self.F.sum(axis=0), float(self.center.sum())
 
     def means(self, o, sums, m: int, unbiased: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Means and their deviations of all columns over m rows, of which F and center add up to `sums`.
+        """Means and their deviations of all columns over m rows; F and center of these rows add up to `sums`.
 
         `sums` may hold one number per column, for columns that stand for different rows.
         """

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 LEVEL = 0.9  # Of the intervals whose coverage is judged.
-_SMALL, _LARGE = 0.5, 1.0  # Errors as shares of the spread: half of it, and what filling in the mean would give.
+_SMALL = 0.5  # Error as a share of the spread: at half of it, a filled value says more than the mean does.
+_LARGE = 0.95  # The same: from here on less than a tenth of the variance is explained, so the mean does as well.
 _LEAST, _MOST = 0.8, 0.98  # Coverage of 90 % intervals that is near enough.
 _ROUNDING = 1e-6  # Share of the spread below which an error is rounding, so that coverage means nothing.
 
@@ -34,22 +35,20 @@ class Verdict:
         return f"{self.word}. {self.sentence}"
 
 
-NOTHING_TO_FILL = Verdict("use it", "Every entry was observed, so that nothing had to be filled.")
-EXACT = Verdict("use it", "The observed entries fit the model to rounding, so that the filled ones are exact.")
+NOTHING_TO_FILL = Verdict("use it", "Every value is known, so there was nothing to fill.")
+EXACT = Verdict("use it", "The known values fit the model exactly, so the filled values are exact up to rounding.")
 NOT_JUDGED = Verdict(
-    "use it with care", "Too few entries could be held out to tell how far the filled ones are from the truth."
+    "use it with care", "There are too few known values to test the predictions, so the error is unknown."
 )
 
 
 def not_judged_by(method: str) -> Verdict:
     """The verdict on the answer of a method that holds out nothing."""
-    return Verdict(
-        "use it with care", f"{method} holds out no entries, so that nothing tells how far its answers are off."
-    )
+    return Verdict("use it with care", f"{method} was not tested on known values, so its error is unknown.")
 
 
 def judge(error: float, coverage: float) -> Verdict:
-    """The verdict from what held-out entries tell.
+    """The verdict from held-out entries.
 
     Parameters
     ----------
@@ -59,16 +58,14 @@ def judge(error: float, coverage: float) -> Verdict:
         Share of the held-out entries that lie within their 90 % intervals.
     """
     if error <= _ROUNDING:
-        return Verdict("use it", "Held-out entries are predicted to rounding.")
+        return Verdict("use it", "Cross-validation: hidden values are predicted exactly, up to rounding.")
     if not np.isfinite(error):
         return NOT_JUDGED
-    facts = f"The error of held-out entries is {100 * error:.3g} % of the spread of the data"
+    facts = f"Cross-validation: the typical error is {100 * error:.3g} % of the data's standard deviation"
     if error >= _LARGE:
         return Verdict("do not use it", f"{facts}, no better than filling in the mean.")
-    within = f"{100 * coverage:.3g} % of them lie within their {100 * LEVEL:.0f} % intervals"
+    within = f"the {100 * LEVEL:.0f} % intervals contain {100 * coverage:.3g} % of the hidden values"
     if not _LEAST <= coverage <= _MOST:
         kind = "narrow" if coverage < _LEAST else "wide"
         return Verdict("use it with care", f"{facts}, but the intervals are too {kind}: {within}.")
-    if error >= _SMALL:
-        return Verdict("use it with care", f"{facts}, which is not below half; {within}.")
-    return Verdict("use it", f"{facts}, and {within}.")
+    return Verdict("use it with care" if error >= _SMALL else "use it", f"{facts}, and {within}.")

@@ -96,7 +96,7 @@ def checksum(array: np.ndarray) -> str:
 
 
 def checksum_of_file(path: Path) -> str:
-    """The same of an .npy file, of which only a little is in memory at a time."""
+    """The same of an .npy file that is read a little at a time."""
     with open(path, "rb") as file:
         shape, dtype = _declared(file)
         digest = hashlib.sha256(f"{dtype.str}{shape}".encode())

@@ -1,4 +1,4 @@
-"""Columns of blocks on the disk, and a basis: tall matrices of which some rows are in memory at a time."""
+"""Columns of blocks on the disk, and a basis: tall matrices with some rows in memory at a time."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def evenly(count: int, most: int) -> np.ndarray:
 
 
 class RowFile:
-    """A matrix in an .npy file, of which slices of rows are written and read."""
+    """A matrix in an .npy file, written and read in slices of rows."""
 
     def __init__(self, file, m: int, r: int, dtype, *, is_new: bool):
         self.shape, self.dtype, self._handle = (m, r), np.dtype(dtype), file.fileno()

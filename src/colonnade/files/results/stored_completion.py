@@ -47,7 +47,7 @@ class _Part(Completion):
 
 
 class StoredCompletion(Completion):
-    """A completion in a folder, of which only some blocks are in memory at a time.
+    """A completion in a folder, with only some blocks in memory at a time.
 
     It does what a `Completion` does. The checksum of a block is compared when it is first read. `observations`,
     `coefficients` and `status` are those of all columns, read when first asked for, and must fit into memory; the

@@ -1,4 +1,4 @@
-"""The command line: a thin layer of words over the library."""
+"""The command line: options and messages over the functions of the library."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ._lines import say
 
 COMMANDS = {
     "complete": "Fill the gaps of a file.",
-    "inspect": "Say whether a file can be filled, what from, and what would help.",
-    "compare": "Hide some known entries, let several methods predict them, and say which one to use.",
-    "explain": "Say why a filled entry of a result has its value.",
-    "plan": "Say how much to measure, or which rows.",
-    "report": "Write a result as one HTML page: what was filled, and how far to trust it.",
+    "inspect": "Say whether a file can be filled, where its gaps are, and what would help.",
+    "compare": "Test several methods on your file, and say which one to use.",
+    "explain": "Explain a filled value of a result.",
+    "plan": "Say how many values to measure, or which rows.",
+    "report": "Write an HTML report of a result: verdict, pictures, and what to do next.",
     "evaluate": "Evaluate models on a fraction of a benchmark, from logs of any evaluation tool.",
     "harness": "Evaluate a model on a fraction of a benchmark of lm-evaluation-harness.",
-    "demo": "Complete a photograph from some of its columns and a few of its other pixels.",
-    "reproduce": "Rerun the experiments of the paper and say whether its claims hold.",
-    "doctor": "Show versions, linear algebra, threads and the cache of compiled code.",
+    "demo": "Fill a photograph from a few of its pixels.",
+    "reproduce": "Rerun the experiments of the paper and check its claims.",
+    "doctor": "Show versions, threads and the compiler cache, for bug reports.",
 }
 
 
 class _Commands(click.Group):
-    """Imports the file of a command only when that command is asked for, so that --help is quick."""
+    """A group that imports the module of a command only when it runs, so that --help is quick."""
 
     def list_commands(self, context) -> list[str]:
         return list(COMMANDS)
@@ -42,19 +42,21 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="colonnade")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show where in the program an error arose.")
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show a full traceback if an error occurs. Default: one line."
+)
 def cli() -> None:
-    """Fill the gaps of tables of numbers, and say how far to trust what was filled.
+    """Fill the gaps in tables of numbers, with an honest uncertainty for every filled value.
 
     Example: colonnade complete table.csv
 
-    Exit codes: 2 usage, 3 bad data, 4 finished but some columns could not be filled (with --strict), 5 file or disk,
-    6 a part of the work failed for good, 130 or 143 interrupted.
+    Exit codes: 0 success, 2 wrong usage, 3 bad data, 4 some columns could not be filled (with --strict), 5 file or
+    disk error, 6 a worker or block failed, 130 or 143 interrupted.
     """
 
 
 def run() -> None:
-    """The command line with its exit codes; an error is one line, unless --debug asks for more."""
+    """Run the command line with its exit codes; an error is one line, or a traceback with --debug."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -74,14 +76,14 @@ def run() -> None:
 
 
 def _terminated(*_) -> None:
-    sys.exit(143)  # raised where the program is, so that temporary files are removed
+    sys.exit(143)  # An exception, so that temporary files are removed.
 
 
 def _explained(error: Exception) -> tuple[int, str]:
-    """The exit code of an error and what to say."""
+    """The exit code of an error and its message."""
     if isinstance(error, click.ClickException):
         return error.exit_code if error.exit_code > 2 else 2, error.format_message()
-    if getattr(error, "exit_code", None) == 6:  # of a cluster, whose module is not imported for this
+    if getattr(error, "exit_code", None) == 6:  # An error of a cluster; its module is not imported here.
         return 6, str(error)
     if isinstance(error, OSError):
         return 5, f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
@@ -89,4 +91,4 @@ def _explained(error: Exception) -> tuple[int, str]:
         return 2, str(error)
     if isinstance(error, (ValueError, TypeError, IndexError, MemoryError)):
         return 3, str(error) or "not enough memory"
-    return 1, f"unexpected {type(error).__name__}: {error}; run it again with --debug to see where"
+    return 1, f"unexpected {type(error).__name__}: {error}; run the command again with --debug for details"

@@ -1,4 +1,4 @@
-"""`colonnade complete` for triples that are larger than memory."""
+"""`colonnade complete` for triples larger than memory."""
 
 from __future__ import annotations
 
@@ -35,19 +35,29 @@ _OPTIONS = (
         type=click.Choice(["auto", "memory", "local", "dask"]),
         default="auto",
         show_default=True,
-        help="Everything in memory, by blocks with the help of the disk (local), or by the workers of a Dask cluster;"
-        " auto goes by --memory-limit.",
+        help="Where to compute: in memory, in blocks on the disk (local), or on a Dask cluster. auto chooses by"
+        " --memory-limit.",
     ),
     click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Of the Dask cluster, such as tcp://10.0.0.1:8786 or tls://...; default: processes of this machine."
-        " Name only a scheduler you trust: Dask runs code of whoever can reach it, and tcp:// is neither encrypted nor"
-        " authenticated.",
+        help="Address of the Dask scheduler, such as tcp://10.0.0.1:8786 or tls://... . Default: processes of this"
+        " machine, on loopback only. Use only a scheduler that you trust: anyone who can reach it can run code, and"
+        " tcp:// is neither encrypted nor authenticated.",
     ),
-    click.option("--memory-limit", type=Size(), metavar="SIZE", help="Such as 6GB. Default: 60 % of the machine."),
-    click.option("--resume", is_flag=True, help="Continue an interrupted run by blocks; the result is the same bytes."),
-    click.option("--dry-run", is_flag=True, help="Only print what memory, disk and time a run by blocks would need."),
+    click.option(
+        "--memory-limit", type=Size(), metavar="SIZE", help="Memory to use, such as 6GB. Default: 60 % of the memory."
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Continue an interrupted run in blocks; the result is identical. Default: start anew.",
+    ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print the memory, disk and time that the run would need, and stop. Default: run.",
+    ),
 )
 _ENGINE_NAMES = "engine", "memory_limit", "resume", "scheduler"
 _SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "memory_limit", "resume"
@@ -61,15 +71,16 @@ def block_options(command):
 
 
 def chosen_engine(inputs, options: dict) -> str:
-    """memory, or local or dask for triples by blocks; the options that only the latter take are taken out for memory.
+    """The engine: "memory", or "local" or "dask" for triples in blocks.
 
-    A table is read as for memory; that a cluster solves its columns stays in the options.
+    For "memory", options of the others are removed. A table is read into memory even if a cluster fills
+    its columns; then ``options["engine"]`` stays "dask".
     """
     from ...scaling.blocks import checked_memory, memory_for_data
 
     engine, memory, resume, scheduler = (options[name] for name in _ENGINE_NAMES)
     if scheduler is not None and engine not in ("auto", "dask"):
-        raise click.UsageError(f"--scheduler is for --engine dask, not {engine}")
+        raise click.UsageError(f"--scheduler needs --engine dask; got {engine}")
     if scheduler is not None or engine == "dask":
         return _for_cluster(inputs, options)
     if engine == "auto":
@@ -79,13 +90,13 @@ def chosen_engine(inputs, options: dict) -> str:
         engine = "local" if too_large or (resume and given is not None) else "memory"
     if engine == "memory":
         if resume:
-            raise click.UsageError("--resume is for triples that are completed by blocks; say --engine local")
+            raise click.UsageError("--resume needs triples in blocks; use --engine local")
         if not options["dry_run"]:
             for name in _ENGINE_NAMES:
                 del options[name]
             options["memory_limit"] = memory_for_data(memory)
     elif _triples(inputs, options) is None:
-        raise click.UsageError("--engine local is for triples; name their columns with --row, --column and --value")
+        raise click.UsageError("--engine local needs triples; name their columns with --row, --column and --value")
     return engine
 
 
@@ -95,14 +106,14 @@ def _for_cluster(inputs, options: dict) -> str:
     options["engine"] = "dask"
     if not options["dry_run"] and _is_open_to_others(options["scheduler"]):
         say(
-            "Note: this scheduler is on another machine, and tcp:// is neither encrypted nor authenticated. Whoever can"
-            " reach it can run code here and on its workers; use tls:// where you do not trust the network.",
+            "Note: this scheduler is on another machine, and tcp:// is neither encrypted nor authenticated. Anyone who"
+            " can reach it can run code here and on its workers. Use tls:// on a network that you do not trust.",
             error=True,
         )
     if _triples(inputs, options) is not None:
         return "dask"
     if options["resume"]:
-        raise click.UsageError("--resume is for triples, which are completed by blocks")
+        raise click.UsageError("--resume needs triples, which are filled in blocks")
     if not options["dry_run"]:
         del options["resume"]
         options["memory_limit"] = memory_for_data(options["memory_limit"])
@@ -128,7 +139,7 @@ def _needed(given) -> float:
 
 
 def _triples(inputs, options: dict):
-    """The files of triples that are meant; None if they hold something else."""
+    """The files of triples; None if they hold a table."""
     from ...files.tables.dialects import DialectOptions
     from ...files.tables.reading import checked_fields, fields_of_triples, paths_of
     from ...scaling.triples.labels import TripleFiles
@@ -147,33 +158,34 @@ def dry_run(inputs, options: dict, engine: str) -> None:
 
     given = _triples(inputs, options)
     if given is None:
-        say("The input is a table, which is completed in memory; --dry-run is for triples.")
+        say("The input is a table and is filled in memory; --dry-run needs triples.")
         return
     rank = None if options["rank"] == "auto" else options["rank"]
     for line in estimate(given, rank).in_words(checked_memory(options["memory_limit"])):
         say(line)
-    how = {"memory": "all at once in memory", "dask": "by blocks of columns, solved by the workers of a cluster"}
-    how = how.get(engine, "by blocks of columns, with the help of the disk")
-    say(f"It would be completed {how}.")
+    how = {"memory": "in memory", "dask": "in blocks of columns, on a cluster"}
+    say(f"It would be filled {how.get(engine, 'in blocks of columns, on the disk')}.")
 
 
 def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, options: dict) -> tuple:
-    """Into a folder; the outputs, the completion, and what was read in words."""
+    """Fill triples into a folder; returns the outputs, the completion, and a line about the input."""
     from ...files import FileForm, read_asked, write_entries
     from ...scaling.blocks import complete_triples
     from .complete import check_outputs
 
     if options["thousands"] is not None:
-        raise click.UsageError("--thousands is for what fits into memory: write the triples without groups of digits")
+        raise click.UsageError(
+            "--thousands needs data that fit into memory; write the triples without groups of digits"
+        )
     if options["missing"]:
-        raise click.UsageError("--missing is for what fits into memory: leave these lines out of the triples")
+        raise click.UsageError("--missing needs data that fit into memory; leave these lines out of the triples")
     if options["ignore"] or options["only"]:
-        raise click.UsageError("--ignore and --only are for wide tables; of triples only the three columns are read")
+        raise click.UsageError("--ignore and --only need a table; of triples only three columns are read")
     given = _triples(inputs, options)
     outputs = outputs or [Path(f"{inputs[0].absolute().stem}-completed")]
     folders = [output for output in outputs if not output.suffix]
     if len(folders) != 1 or (len(outputs) > 1 and entries is None):
-        raise click.UsageError("a run by blocks writes one folder, an --output without an ending")
+        raise click.UsageError("a run in blocks writes one folder; name it with --output, without an ending")
     if not options["resume"]:
         check_outputs(outputs, entries, force)
     settings = {name: options[name] for name in _SETTING_NAMES}
@@ -203,7 +215,7 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
 
 @contextmanager
 def _told_how_to_go_on(folder: Path):
-    """An interrupt says that what is finished was kept."""
+    """Add to an interrupt that the finished blocks are kept."""
     from ..._support.ownership import record_of
 
     try:
@@ -212,7 +224,7 @@ def _told_how_to_go_on(folder: Path):
         kept = Path(f"{folder}.partial")
         if record_of(kept) is None:
             raise
-        words = f"Interrupted: what is finished is kept in {kept}; the same command with --resume goes on from there."
+        words = f"Interrupted. Finished blocks are kept in {kept}; run the same command with --resume to continue."
         raise KeyboardInterrupt(words) from None
 
 

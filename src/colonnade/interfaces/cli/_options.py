@@ -10,68 +10,82 @@ from pathlib import Path
 import click
 
 _READ = (
-    click.option("--row", metavar="NAME", help="Column of the rows, if the file holds triples."),
-    click.option("--column", metavar="NAME", help="Column of the columns, if the file holds triples."),
-    click.option("--value", metavar="NAME", help="Column of the values, if the file holds triples."),
+    click.option(
+        "--row", metavar="NAME", help="Column with the row labels, for triples. Default: the file is a table."
+    ),
+    click.option(
+        "--column", metavar="NAME", help="Column with the column labels, for triples. Default: the file is a table."
+    ),
+    click.option("--value", metavar="NAME", help="Column with the values, for triples. Default: the file is a table."),
     click.option(
         "--key",
         "--variable",
         metavar="NAME",
-        help="Which array of an npz file or a Zarr group, or which variable of a netCDF file. Default: the only one.",
+        help="Array of an npz file or Zarr group, or variable of a netCDF file, to read. Default: the only one.",
     ),
-    click.option("--sheet", metavar="NAME", help="Which sheet of an xlsx workbook. Default: the first."),
-    click.option("--header/--no-header", default=None, help="Whether a text table begins with a line of names."),
-    click.option("--row-names/--no-row-names", default=None, help="Whether a table begins with a column of names."),
+    click.option("--sheet", metavar="NAME", help="Sheet to read from an xlsx file. Default: the first."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line of a text table holds names. Default: recognised from the file.",
+    ),
+    click.option(
+        "--row-names/--no-row-names",
+        default=None,
+        help="Whether the first column of a table holds names. Default: recognised from the file.",
+    ),
     click.option(
         "--duplicates",
         type=click.Choice(["error", "mean", "last"]),
         default="error",
         show_default=True,
-        help="What to do with triples of the same place.",
+        help="What to do if the same row and column occur twice: stop with an error, average, or keep the last.",
     ),
     click.option(
         "--missing",
         metavar="TEXT",
         multiple=True,
-        help="What else stands for an entry that is not known, such as -999 or '?'; may be given several times.",
+        help="A text or number that marks a missing value, such as -999 or '?'. Can be repeated."
+        " Default: empty cells, NaN and null.",
     ),
     click.option(
         "--ignore",
         metavar="NAME",
         multiple=True,
-        help="A column of a csv or Parquet table that is not filled and not used, such as an identifier; it is written"
-        " back unchanged. May be given several times. Columns of text, dates and Booleans need not be named.",
+        help="A column to leave out and write back unchanged, such as an identifier. Can be repeated."
+        " Default: columns of text, dates and Booleans.",
     ),
     click.option(
         "--only",
         metavar="NAME",
         multiple=True,
-        help="A column of a csv or Parquet table to use; may be given several times. Default: all columns of numbers.",
+        help="A column to use; all others are written back unchanged. Can be repeated."
+        " Default: all columns of numbers.",
     ),
     click.option(
         "--delimiter",
         metavar="SIGN",
-        help="What stands between the cells of a text table, such as ';' or '|'. Default: comma, semicolon or tab,"
-        " whichever the first lines show.",
+        help="The sign between the cells of a text table, such as ';' or '|'."
+        " Default: comma, semicolon or tab, recognised from the first lines.",
     ),
     click.option(
         "--decimal",
         type=click.Choice([".", ","]),
-        help="The decimal sign of a text table. Default: the one that its cells show; a table in which every number"
-        " can be read in two ways, such as 1,234, is refused.",
+        help="The decimal sign of a text table. Default: recognised from its cells; if a number such as 1,234 can be"
+        " read in two ways, the command stops.",
     ),
     click.option(
         "--thousands",
         metavar="SIGN",
         help="The sign between groups of three digits in a text table: ',', '.', ' ', an apostrophe, or none."
-        " Default: any that is not the decimal sign, plain spaces apart.",
+        " Default: recognised, except plain spaces.",
     ),
     click.option(
         "--encoding",
         metavar="NAME",
-        help="Of a text table, such as latin-1. Default: UTF-8 or UTF-16 as its first bytes say, else Windows-1252.",
+        help="Encoding of a text table, such as latin-1. Default: UTF-8 or UTF-16 if recognised, else Windows-1252.",
     ),
-    click.option("--transpose", is_flag=True, help="The things to fill are rows of the file, not columns."),
+    click.option("--transpose", is_flag=True, help="Exchange rows and columns after reading. Default: no."),
 )
 _READ_NAMES = (
     *("row", "column", "value", "key", "header", "row_names", "duplicates", "missing", "ignore", "only", "transpose"),
@@ -91,7 +105,7 @@ def input_options(command=None, *, required: bool = True):
 
 
 def read_input(inputs, options: dict):
-    """Observations from the files; the options for it are taken out of `options`."""
+    """Read the files; the options for reading are removed from `options`."""
     from ...files import read
 
     given = {name: options.pop(name) for name in _READ_NAMES}
@@ -102,7 +116,7 @@ def read_input(inputs, options: dict):
 
 
 def given_input() -> str:
-    """The input of this command with its options for reading, as it would be typed again."""
+    """The input of this command with its options for reading, as one would type it again."""
     context = click.get_current_context()
     words = [str(path) for path in context.params["inputs"]]
     for option in context.command.params:
@@ -118,7 +132,7 @@ def given_input() -> str:
 
 
 def set_aside_fact(observations) -> dict[str, str]:
-    """The columns that were set aside, in words, under the key set_aside; empty if there are none."""
+    """The columns that were left out, in words, under the key set_aside; empty if there are none."""
     from ...data.set_aside import choices_of
 
     words = choices_of(observations.origin).get("set aside")
@@ -127,7 +141,7 @@ def set_aside_fact(observations) -> dict[str, str]:
 
 def set_aside_line(observations) -> list[str]:
     """The same as a line for people; no line if there are none."""
-    return [f"Set aside: {words}." for words in set_aside_fact(observations).values()]
+    return [f"Left out and written back unchanged: {words}." for words in set_aside_fact(observations).values()]
 
 
 class MethodName(click.ParamType):
@@ -139,7 +153,7 @@ class MethodName(click.ParamType):
     def convert(self, value, parameter, context):
         name = str(value).strip().lower().replace("_", "-").replace(" ", "-")
         if name not in self.known:
-            self.fail(f"there is no method {value!r}; choose one of {', '.join(self.known)}", parameter, context)
+            self.fail(f"unknown method {value!r}; choose one of {', '.join(self.known)}", parameter, context)
         return name.replace("-", " " if name in ("factor-model", "full-columns") else "_")
 
 

@@ -1,4 +1,4 @@
-"""`colonnade compare`: methods side by side on your own data."""
+"""`colonnade compare`: test several methods on your own data."""
 
 from __future__ import annotations
 
@@ -18,40 +18,60 @@ _AS_OPTIONS |= {name: f"--method {name}" for name in ("als", "soft_impute", "svt
 
 @click.command()
 @input_options
-@click.option("--methods", metavar="A,B,...", help="Names of methods, separated by commas; all that apply by default.")
+@click.option("--methods", metavar="A,B,...", help="Names of methods, separated by commas. Default: all that apply.")
 @click.option(
     "--holdout",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.1,
     show_default=True,
-    help="Share of the entries of every partial column that is hidden.",
+    help="Share of the known values of every column with gaps that is hidden.",
 )
-@click.option("--rank", type=click.IntRange(1), default=None, help="The most directions; chosen by default.")
-@click.option("--full-columns", type=click.IntRange(1), default=None, help="Of a file without gaps: columns to show.")
-@click.option("--entries", type=click.IntRange(1), default=None, help="Of a file without gaps: entries of each other.")
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the errors to this PNG, SVG or PDF file."
+    "--rank", type=click.IntRange(1), default=None, help="Maximum rank of every method. Default: each method chooses."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For what is hidden.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-@click.option("--force", is_flag=True, help="Replace the picture if it exists.")
+@click.option(
+    "--full-columns",
+    type=click.IntRange(1),
+    default=None,
+    help="For a file without gaps: complete columns that the methods may read. Needed there. Default: none.",
+)
+@click.option(
+    "--entries",
+    type=click.IntRange(1),
+    default=None,
+    help="For a file without gaps: values of every other column that they may read. Needed there. Default: none.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the errors into this png, svg or pdf file. Default: no picture.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Random seed for choosing the values that are hidden.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON. Default: plain text.")
+@click.option("--force", is_flag=True, help="Replace the picture if it exists. Default: stop with an error.")
 def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, as_json, force, **options) -> None:
-    """Hide some known entries of a file, let several methods predict them, and say which one to use.
+    """Test several methods on a file, and say which one to use.
 
     Example: colonnade compare table.csv --plot errors.png
 
-    INPUT is what `colonnade complete` takes. The method complete is what `colonnade complete` does without settings.
-    Quick methods are complete, algorithm1, row_means and tall_project; algorithm1 and tall_project need full columns.
-    Those that iterate over all entries are slow, minutes for millions of them: als, soft_impute, optspace, svt.
+    INPUT is any file that `colonnade complete` reads. Some known values are hidden, every method predicts them, and the
+    errors are listed. The last line is a command to copy.
 
-    Errors are also given in standard deviations of the rows, so that the units of the rows do not count. The last line
-    is the command that fills the file by the best method.
+    The method complete is `colonnade complete` without settings. complete, algorithm1, row_means and tall_project are
+    fast; algorithm1 and tall_project need complete columns. als, soft_impute, optspace and svt take minutes for
+    millions of values. Errors are also given in standard deviations of the rows.
 
-    Of a file without gaps, --full-columns and --entries say how much the methods may read of it, and these choose what
-    they read: acquire, nystrom, nystrom_r, cur_plus, adaptive_completion, lifelong_completion, active_columns,
-    entrywise_subsampling; and, only if named, norm_sampling and adaptive_column_sampling, which read all of it.
+    For a file without gaps, --full-columns and --entries limit what the methods read. These choose themselves: acquire,
+    nystrom, nystrom_r, cur_plus, adaptive_completion, lifelong_completion, active_columns, entrywise_subsampling. Two
+    read the whole file and run only if named: norm_sampling, adaptive_column_sampling.
 
-    Ctrl-C ends it with the methods that have finished.
+    Ctrl-C stops the comparison and lists the finished methods.
     """
     from ...methods.comparison import compare
 
@@ -70,22 +90,24 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
         aside = set_aside_fact(data)
         say(json.dumps({**comparison.to_dict(), **aside, "next": following}, allow_nan=False))
     else:
-        then = [] if following is None else [f"Next: {following}"]
-        for line in [*set_aside_line(data), *str(comparison).split("\n"), *then]:
+        for line in [*set_aside_line(data), *str(comparison).split("\n"), f"Next: {following}"]:
             say(line)
     if comparison.interrupted:
         sys.exit(130)
 
 
-def _next_command(method: str | None, rank: int | None) -> str | None:
-    """The command that fills the file by the method that is best; None if `colonnade complete` does not have it."""
+def _next_command(method: str | None, rank: int | None) -> str:
+    """The command that fills the file by the best method.
+
+    If no method is good enough it is `inspect`, and `plan` if the best one chooses what to measure.
+    """
     if method not in _AS_OPTIONS:
-        return None
+        return f"colonnade {'inspect' if method in (None, 'row_means') else 'plan'} {given_input()}"
     return f"colonnade complete {given_input()} {_AS_OPTIONS[method]}" + ("" if rank is None else f" --rank {rank}")
 
 
 def _check_picture(path: Path, force: bool) -> None:
-    """Say before any work is done that the picture cannot be written."""
+    """Refuse a picture that cannot be written, before any work is done."""
     from ..._support.atomic_writing import refuse_existing
 
     if path.suffix.lower() not in _KINDS:

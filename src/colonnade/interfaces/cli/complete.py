@@ -1,4 +1,4 @@
-"""`colonnade complete`: the gaps of a file filled."""
+"""`colonnade complete`: fill the gaps of a file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from .report import check_report
 _SHOWN_SCORES = 10
 _FEWEST_SCORED = 3  # Full columns that colonnade.leaderboard.scores needs.
 _SCORES_MODEL = (
-    "Scores: from a model of their own, that of colonnade.leaderboard.scores, which is made for means of columns."
-    " They are not the means of the filled table, and --rank, --center, --shrinkage, --refine and --bounds do not"
-    " change them."
+    "Scores: computed by colonnade.leaderboard.scores, a separate model for column means. They differ from the means of"
+    " the filled table. --rank, --center, --shrinkage, --refine and --bounds do not affect them."
 )
 
 
@@ -35,60 +34,60 @@ _SCORES_MODEL = (
     "outputs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A file to write, its kind by its ending, or a folder for the factors; may be given twice.",
+    help="File to write, its format given by its ending, or a folder for the whole result. Can be repeated."
+    " Default: NAME-filled with the ending of the input.",
 )
 @click.option(
     "--entries",
     type=click.Path(path_type=Path),
-    help="Write only the entries named in this csv or Parquet file, with the ends of their intervals.",
+    help="Write only the values listed in this csv or Parquet file, with their intervals. Default: the whole table.",
 )
 @click.option(
     "--scores",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every column's mean and its rank among the full ones, with intervals, to this csv or Parquet file."
-    " They come from a model of their own, made for means; the settings and the filled table are not theirs.",
+    help="Write the mean of every column and its rank, with intervals, to this csv or Parquet file. A separate model"
+    " computes them. Default: no scores.",
 )
 @click.option(
     "--method",
     type=MethodName(),
     default="auto",
     metavar="NAME",
-    help="How the gaps are filled: factor-model learns from all columns; full-columns learns from complete ones only;"
-    " als, soft-impute, svt, optspace and tall-project are published methods, without intervals."
-    " Default: auto, which takes full-columns where enough columns are complete and factor-model elsewhere.",
+    help="Method: factor-model learns from all columns, full-columns from the complete ones; als, soft-impute, svt,"
+    " optspace and tall-project are published methods without intervals."
+    " Default: auto, which is full-columns if enough columns are complete, else factor-model.",
 )
 @click.option(
     "--orientation",
     type=click.Choice(["auto", "columns", "rows"]),
     default="auto",
-    help="For the factor model: columns gives every row its own unit and level, rows gives them to every column."
-    " Default: auto, which takes what predicts hidden entries better.",
+    help="Side to fill: with columns, every row has its own unit and level; with rows, every column has."
+    " Default: auto, chosen by cross-validation.",
 )
 @click.option(
     "--rank",
     type=AutoOr(click.IntRange(1)),
     default="auto",
-    help="The largest number of directions. Default: auto, chosen by hidden entries.",
+    help="Maximum rank, the number of directions in which the table varies. Default: auto, chosen by cross-validation.",
 )
 @click.option(
     "--center",
     type=click.Choice(["auto", "yes", "no"]),
     default="auto",
-    help="Subtract the row means of the full columns first; needs full columns."
-    " Default: auto, chosen by hidden entries.",
+    help="Subtract row means first; needs complete columns. Default: auto, chosen by cross-validation.",
 )
 @click.option(
     "--shrinkage",
     type=AutoOr(click.FloatRange(0)),
     default="auto",
-    help="Variance of the noise, 0 for plain least squares; needs full columns. Default: auto, learned from the data.",
+    help="Noise variance, 0 for plain least squares; needs complete columns. Default: auto, estimated from the data.",
 )
 @click.option(
     "--refine",
     type=AutoOr(click.IntRange(0)),
     default="auto",
-    help="Rounds in which partial columns improve what full columns have taught; needs full columns. Default: auto,"
-    " as many as predict hidden entries better.",
+    help="Number of sweeps that also learn from columns with gaps; needs complete columns."
+    " Default: auto, chosen by cross-validation.",
 )
 @click.option(
     "--bounds",
@@ -96,53 +95,55 @@ _SCORES_MODEL = (
     nargs=2,
     default=None,
     metavar="LOW HIGH",
-    help="Keep predictions between these two numbers. Default: no bounds.",
+    help="Keep filled values between these two numbers. Default: no bounds.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=None,
-    help="Number that decides which entries are hidden to choose settings. Default: the same entries every time.",
+    help="Random seed for choosing the values that are hidden to tune settings. Default: a fixed choice.",
 )
 @click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
-    help="Of the intervals that --entries and --scores write.",
+    help="Probability of the intervals that --entries, --scores and --intervals write.",
 )
 @block_options
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write an HTML page to this file: what was filled, and how far to trust it.",
+    help="Write an HTML report to this file: verdict, pictures, and what to do next. Default: no report.",
 )
 @click.option(
     "--round",
     "rounding",
     type=click.Choice(["auto"]),
-    help="Write filled numbers of csv and xlsx files with as many digits as their standard deviations support."
+    help="Round filled values in csv and xlsx files to the digits that their uncertainty supports."
     " Default: all digits.",
 )
 @click.option(
-    "--intervals", is_flag=True, help="List the filled cells of an xlsx output with intervals in its second sheet."
+    "--intervals",
+    is_flag=True,
+    help="List the filled values with intervals in a second sheet of an xlsx output. Default: no.",
 )
-@click.option("--strict", is_flag=True, help="End with code 4 if a row or column could not be filled.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--force", is_flag=True, help="Replace outputs that exist.")
+@click.option(
+    "--strict", is_flag=True, help="Exit with code 4 if a row or column could not be filled. Default: exit with 0."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON. Default: plain text.")
+@click.option("--force", is_flag=True, help="Replace existing outputs. Default: stop with an error.")
 def command(inputs, outputs, entries, scores, report, strict, as_json, force, **options) -> None:
     """Fill the gaps of a file.
 
     Example: colonnade complete table.csv -o filled.csv
 
-    INPUT is an npy, npz, csv, tsv, Parquet, xlsx or netCDF file or a Zarr folder. Empty cells, null and NaN are gaps,
-    and they may be anywhere. Several files, or a folder of them, are read as triples. Without --output a table is
-    written to NAME-filled with the ending of the input, triples to the folder NAME-completed.
+    INPUT is a csv, tsv, xlsx, Parquet, npy, npz or netCDF file or a Zarr folder. Empty cells, null and NaN are gaps;
+    they may be anywhere. Several files, or a folder of files, are read as triples of row, column and value. Without
+    --output, a table is written to NAME-filled with the ending of the input, and triples to the folder NAME-completed.
 
-    Triples that need more than --memory-limit are completed by blocks of columns with the help of the disk, into a
-    folder; some columns must then be complete. Such a run can be continued with --resume after it was interrupted.
-    With --engine dask workers solve the columns: of the cluster of --scheduler or, by default, processes of this
-    machine that listen on loopback only.
+    Triples that need more than --memory-limit are filled in blocks of columns on the disk. Some columns must then be
+    complete. --resume continues an interrupted run. With --engine dask, the workers of a cluster fill the columns.
     """
     from ..summary import in_words, not_filled, summarise
 
@@ -154,9 +155,9 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
     _refuse_method_of_memory(engine, options)
     if entries is not None and options["method"] not in ("auto", "factor model", "full columns"):
         method = options["method"].replace("_", "-")
-        raise click.UsageError(f"--entries writes intervals, and {method} has none; leave --method or --entries out")
+        raise click.UsageError(f"--entries writes intervals, but {method} has none; leave out --method or --entries")
     if any(how.values()) and options["method"] not in ("auto", "factor model", "full columns"):
-        raise click.UsageError("--round and --intervals need uncertainties, which this --method has not; leave it out")
+        raise click.UsageError("--round and --intervals need uncertainties, but this --method has none; leave it out")
     if options.pop("dry_run"):
         dry_run(inputs, options, engine)
         return
@@ -176,7 +177,7 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         summary = summarise(completion, verdicts=False)
     scored = [] if scores is None else _write_scores(completion.observations, scores, level, force)
     if report is not None:
-        _write_report(completion, report, force)
+        _write_report(completion, report, _file_name(inputs), force)
     outputs = [*outputs, *(path for path in (scores, report) if path is not None)]
     if as_json:
         facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
@@ -184,9 +185,8 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:
         written = [*_numbers_only(summary, outputs), f"Written: {', '.join(map(str, outputs))}"]
-        words = in_words(summary)
-        first = 0 if summary["verdict"] is None else 1  # The verdict leads.
-        for line in [*words[:first], source, *words[first:], *scored, *written]:
+        verdict, *words = in_words(summary)
+        for line in [verdict, source, *words, *scored, *written]:
             say(line)
     if strict and (summary["n_unfilled_columns"] or summary["n_unfilled_rows"]):
         failure = click.ClickException(not_filled(summary)[0])
@@ -195,30 +195,30 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
 
 
 def _refuse_method_of_memory(engine: str, options: dict) -> None:
-    """--method and --orientation are for tables in memory; blocks and clusters always learn from full columns."""
+    """Refuse --method and --orientation for blocks and clusters, which always learn from complete columns."""
     given = [name for name in ("method", "orientation") if options[name] != "auto"]
     in_memory = engine == "memory" and options.get("engine") != "dask"
     if given and not in_memory:
         names = " and ".join(f"--{name}" for name in given)
         raise click.UsageError(
-            f"{names} cannot be used by blocks or on a cluster, where full columns are learned from;"
-            f" leave {'it' if len(given) == 1 else 'them'} out, or say --engine memory if the table fits"
+            f"{names} cannot be used in blocks or on a cluster, which learn from complete columns;"
+            f" leave {'it' if len(given) == 1 else 'them'} out, or use --engine memory if the table fits"
         )
 
 
 def _numbers_only(summary: dict, outputs) -> list[str]:
-    """Which outputs lack the columns that were set aside."""
+    """The outputs that lack the columns that were left out."""
     from ...files import SUFFIXES
 
     lacking = [path for path in outputs if SUFFIXES.get(path.suffix.lower()) in ("npy", "npz", "zarr", None)]
     lacking = [str(path) for path in lacking if path.suffix.lower() != ".html"]
     if "set aside" not in summary["choices"] or not lacking:
         return []
-    return [f"Numbers only: {', '.join(lacking)}; the columns that were set aside are in csv and Parquet files."]
+    return [f"Numbers only: {', '.join(lacking)}. Write csv or Parquet to keep the columns that were left out."]
 
 
 def _in_memory(inputs, outputs, entries, options: dict, needs_full: int, *, level, force, how: dict) -> tuple:
-    """Everything at once; the outputs, the completion, and what was read in words.
+    """Fill a table in memory; returns the outputs, the completion, and a line about the input.
 
     `needs_full` is the number of full columns that --scores needs, and `how` has the keywords of `files.write`.
     """
@@ -231,20 +231,20 @@ def _in_memory(inputs, outputs, entries, options: dict, needs_full: int, *, leve
     n_full = observations.full_columns.size
     if n_full < needs_full:
         raise ValueError(
-            f"--scores ranks columns among the complete ones and needs {needs_full} of them; {n_full} of"
-            f" {observations.shape[1]:,} are complete. Leave --scores out."
+            f"--scores needs {needs_full} complete columns; {n_full} of {observations.shape[1]:,} are complete."
+            " Leave --scores out."
         )
     if not outputs:
         outputs = [_default_output(inputs[0], entries, observations.origin)]
         check_outputs(outputs, entries, force)
     _check_how(how, outputs, entries)
-    completion = _completed(observations, options)
+    completion = _completed(observations, options, _file_name(inputs))
     for output in outputs:
         _write(completion, output, asked, level, force, how)
     return outputs, completion, _read_in_words(observations)
 
 
-def _completed(observations, options: dict):
+def _completed(observations, options: dict, file: str):
     from ...completion import complete
 
     seed, scheduler = options.pop("seed"), options.pop("scheduler", None)
@@ -257,18 +257,22 @@ def _completed(observations, options: dict):
     else:
         with progress("completing") as report:
             completion = complete(observations, random_state=seed, progress=report, **options)
-    return replace(completion, run={**completion.run, "command": _command_line()})
+    return replace(completion, run={**completion.run, "command": _command_line(), "file": file})
+
+
+def _file_name(inputs) -> str:
+    return inputs[0].absolute().name if len(inputs) == 1 else f"{len(inputs):,} files"
 
 
 def _command_line() -> str:
     return shlex.join(["colonnade", *sys.argv[1:]])
 
 
-def _write_report(completion, report: Path, force: bool) -> None:
+def _write_report(completion, report: Path, name: str, force: bool) -> None:
     from ..report.page import write_report
 
     with progress("reporting"):
-        write_report(completion, report, command=_command_line(), force=force)
+        write_report(completion, report, command=_command_line(), name=name, force=force)
 
 
 def _check_how(how: dict, outputs, entries) -> None:
@@ -277,9 +281,9 @@ def _check_how(how: dict, outputs, entries) -> None:
 
     kinds = set() if entries is not None else {SUFFIXES.get(output.suffix.lower()) for output in outputs}
     if how["rounding"] is not None and not kinds & {"csv", "xlsx"}:
-        raise click.UsageError("--round is for tables that are written to csv or xlsx; name one with --output")
+        raise click.UsageError("--round needs a csv or xlsx output; name one with --output")
     if how["intervals"] is not None and "xlsx" not in kinds:
-        raise click.UsageError("--intervals is for tables that are written to xlsx; name one with --output")
+        raise click.UsageError("--intervals needs an xlsx output; name one with --output")
 
 
 def _refuse_equal_names(paths) -> None:
@@ -302,7 +306,7 @@ def _check_scores(path: Path, engine: str, force: bool) -> None:
 
 
 def _write_scores(observations, path: Path, level: float, force: bool) -> list[str]:
-    """The first lines of what was written, the partial column with the best score first."""
+    """Write the scores; returns the first lines, the best column with gaps first."""
     from ...files import write_scores
     from ...measuring.leaderboard import scores
 
@@ -331,7 +335,7 @@ def _write(completion, output: Path, asked, level: float, force: bool, how: dict
 def _read_in_words(observations) -> str:
     form, names = observations.origin, (observations.row_names, observations.column_names)
     named = [side for side, found in zip(("rows", "columns"), form.oriented(names)) if found is not None]
-    turned = "; its rows are called columns below" if form.transposed else ""
+    turned = "; transposed, so its rows are called columns below" if form.transposed else ""
     written = form.dialect_in_words()
     return (
         f"Read: {form.kind}{f' ({written})' if written else ''} with"
@@ -340,7 +344,7 @@ def _read_in_words(observations) -> str:
 
 
 def _default_output(source: Path, entries: Path | None, form) -> Path:
-    """A name in the folder where the command is run."""
+    """The name of the output, in the working directory."""
     if entries is not None:
         return Path(f"{entries.stem}-filled{entries.suffix}")
     name = source.absolute().stem
@@ -348,19 +352,21 @@ def _default_output(source: Path, entries: Path | None, form) -> Path:
 
 
 def check_outputs(outputs, entries: Path | None, force: bool) -> None:
-    """Say before any work is done that an output cannot be written."""
+    """Refuse outputs that cannot be written, before any work is done."""
     from ..._support.atomic_writing import refuse_existing
     from ...files import SUFFIXES, holds_one_zarr
     from ...files.results.saving import is_result
 
     for output in outputs:
         if str(output) == "-":
-            raise click.UsageError("standard output is for the summary; name a file or a folder with --output")
+            raise click.UsageError("--output cannot be standard output; name a file or a folder")
         kind = SUFFIXES.get(output.suffix.lower()) if output.suffix else "result"
         if kind is None:
-            raise click.UsageError(f"{output} must end in one of {', '.join(SUFFIXES)}, or be a folder without ending")
+            raise click.UsageError(
+                f"{output} must end in one of {', '.join(SUFFIXES)}, or be a folder name without an ending"
+            )
         if entries is not None and kind not in ("csv", "parquet", "result"):
-            raise click.UsageError(f"with --entries the output is a csv or Parquet file; got {output}")
+            raise click.UsageError(f"with --entries the output must be a csv or Parquet file; got {output}")
         if os.path.lexists(output) and not force:
             raise click.UsageError(f"{output} exists; choose another name with --output, or replace it with --force")
         refuse_existing(output, force, is_result if kind == "result" else holds_one_zarr)

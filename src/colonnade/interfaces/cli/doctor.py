@@ -1,4 +1,4 @@
-"""`colonnade doctor`: what this installation is made of."""
+"""`colonnade doctor`: versions and settings of this installation."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _OPTIONAL = {
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON. Default: plain text.")
 def command(as_json: bool) -> None:
-    """Show versions, linear algebra, threads and the cache of compiled code, for a report of a problem.
+    """Show versions, linear algebra libraries, threads and the compiler cache, for bug reports.
 
     Example: colonnade doctor
     """
@@ -108,9 +108,9 @@ def _in_words(facts: dict) -> list[str]:
     if facts["omp_num_threads"] is not None:
         threads += f", OMP_NUM_THREADS is {facts['omp_num_threads']!r}"
     cache = facts["cache"]
-    kept = "the kernel is there" if cache["compiled"] else "the first run compiles the kernel, about 12 s"
+    kept = "compiled code is there" if cache["compiled"] else "the first run compiles, which takes about 12 s"
     if not cache["writable"]:
-        kept = "it cannot be written: every run compiles; set NUMBA_CACHE_DIR to a folder that can"
+        kept = "not writable, so every run compiles; set NUMBA_CACHE_DIR to a writable folder"
     return [
         f"colonnade {facts['colonnade']} in {facts['folder']}",
         f"Python {facts['python']} ({facts['executable']})",

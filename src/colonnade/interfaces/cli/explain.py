@@ -1,4 +1,4 @@
-"""`colonnade explain`: the reason for one value of a result."""
+"""`colonnade explain`: explain one value of a result."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ _PICTURES = ".png", ".svg", ".pdf"
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the sum to this png, svg or pdf file. Default: no picture.",
+    help="Draw the contributions into this png, svg or pdf file. Default: no picture.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON, with all known entries.")
-@click.option("--force", is_flag=True, help="Replace the picture if it exists.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the explanation as JSON, with all known values. Default: plain text."
+)
+@click.option("--force", is_flag=True, help="Replace the picture if it exists. Default: stop with an error.")
 def command(result: Path, row: str, column: str, level: float, plot: Path | None, as_json: bool, force: bool) -> None:
-    """Say why a filled entry has its value: the known entries of its column, with their weights.
+    """Explain a filled value: the known values of its column that it follows from, with their weights.
 
     Example: colonnade explain table-completed row7 price
 
     RESULT is a folder that `colonnade complete -o FOLDER` or Completion.save wrote. ROW and COLUMN are names, or
-    numbers from 0 where the table has no names. Of an observed entry the prediction without it is explained.
+    numbers from 0 if the table has no names. For a known value, the prediction without it is explained.
     """
     from ...completion import Completion
 

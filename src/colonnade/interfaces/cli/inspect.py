@@ -1,4 +1,4 @@
-"""`colonnade inspect`: what a table with gaps is like before it is filled."""
+"""`colonnade inspect`: a look at a table before it is filled."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 
 @click.command()
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON. Default: plain text.")
 def command(inputs, as_json, **options) -> None:
-    """Say whether a file can be filled, what from, and what would help.
+    """Say whether a file can be filled, where its gaps are, and what would help.
 
     Example: colonnade inspect table.csv
 
-    INPUT is what `colonnade complete` takes. Nothing is written.
+    INPUT is any file that `colonnade complete` reads. Nothing is written.
     """
     from ..inspection import inspect_observations, inspection_in_words
 
@@ -49,11 +49,11 @@ def _picture(observations, blocks: bool) -> list[str]:
 
     lines = as_characters(coverage(observations, 12, 64), SHADES if blocks else PLAIN_SHADES)
     edge = "+" + "-" * len(lines[0]) + "+"
-    return ["Coverage, columns from left to right, the fullest first:", edge, *(f"|{line}|" for line in lines), edge]
+    return ["Known values are dark; the fullest columns are at the left:", edge, *(f"|{line}|" for line in lines), edge]
 
 
 def _spectrum_bars(facts: dict, blocks: bool) -> list[str]:
-    """Singular values, the largest first, on a scale of decades: a step of the bar is half a decade."""
+    """Singular values, the largest first, on a logarithmic scale: a step of the bar is half a decade."""
     values = (facts["spectrum"] or {}).get("relative_values", [])
     if len(values) < 2:
         return []
@@ -61,7 +61,7 @@ def _spectrum_bars(facts: dict, blocks: bool) -> list[str]:
 
     bars = _BARS if blocks else _PLAIN_BARS
     heights = [max(0, len(bars) - 1 + round(2 * log10(max(v, 1e-300)))) for v in values]
-    return [f"Singular values, a step is half a decade: {''.join(bars[h] for h in heights)}"]
+    return [f"Singular values, the largest first (one step is a factor of 3): {''.join(bars[h] for h in heights)}"]
 
 
 def _can_show(text: str) -> bool:

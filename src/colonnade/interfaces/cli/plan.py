@@ -1,4 +1,4 @@
-"""`colonnade plan`: how much to measure, and which rows."""
+"""`colonnade plan`: how many values to measure, and which rows."""
 
 from __future__ import annotations
 
@@ -15,29 +15,64 @@ from ._options import input_options, progress, read_input
 
 @click.command()
 @input_options(required=False)
-@click.option("--shape", type=click.IntRange(1), nargs=2, default=None, metavar="ROWS COLUMNS", help="Of the matrix.")
 @click.option(
-    "--rank", type=click.IntRange(1), default=None, help="How many directions; of a file those above the noise."
+    "--shape",
+    type=click.IntRange(1),
+    nargs=2,
+    default=None,
+    metavar="ROWS COLUMNS",
+    help="Size of the table. Default: that of INPUT.",
 )
-@click.option("--coherence", type=float, default=None, help="mu(r); that of a Gaussian matrix unless told.")
-@click.option("--delta", type=float, default=0.1, show_default=True, help="The probability of failure put up with.")
-@click.option("--noise-std", type=float, default=None, help="Standard deviation of the noise in an entry.")
-@click.option("--entries", type=click.IntRange(1), default=None, help="Per column, for which to give the error.")
-@click.option("--select-rows", type=click.IntRange(1), default=None, metavar="K", help="Print the K rows to measure.")
-@click.option("--for-mean", is_flag=True, help="Rows that tell the mean of a new column best, not all its entries.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the simulations.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@click.option(
+    "--rank",
+    type=click.IntRange(1),
+    default=None,
+    help="Rank, the number of directions in which the table varies. Default: the directions of INPUT above its noise.",
+)
+@click.option(
+    "--coherence",
+    type=float,
+    default=None,
+    help="Coherence mu(r) of the paper. Default: that of INPUT, else of a Gaussian matrix.",
+)
+@click.option("--delta", type=float, default=0.1, show_default=True, help="Probability of failure that you accept.")
+@click.option(
+    "--noise-std",
+    type=float,
+    default=None,
+    help="Standard deviation of the noise of a value. Default: that of INPUT, else none.",
+)
+@click.option(
+    "--entries",
+    type=click.IntRange(1),
+    default=None,
+    help="Values per column for which to print the expected error. Default: those of the plan.",
+)
+@click.option(
+    "--select-rows",
+    type=click.IntRange(1),
+    default=None,
+    metavar="K",
+    help="Print the K rows to measure in every new column. Default: print how many values to measure.",
+)
+@click.option(
+    "--for-mean",
+    is_flag=True,
+    help="With --select-rows: the rows that predict the mean of a new column best. Default: all its values.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed of the simulations.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON. Default: plain text.")
 def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
-    """Say how many columns to measure in full and how many entries of the others, or which rows.
+    """Say how many values to measure in a new table, or which rows.
 
     \b
     Examples: colonnade plan --shape 10000 10000 --rank 50
               colonnade plan table.csv
               colonnade plan --select-rows 40 table.csv
 
-    With INPUT, a file as `colonnade complete` takes it or a folder that it wrote, the plan is for further columns like
-    those of the file. --select-rows prints the rows from whose entries every new column is filled best, one a line;
-    with --for-mean those from which its mean is told best, such as the score of a model over all questions.
+    INPUT is a file that `colonnade complete` reads, or a folder that it wrote. The plan is then for new columns like
+    those of the file. --select-rows prints the rows that predict the rest of a new column best, one per line. With
+    --for-mean they predict its mean best, such as the score of a model over all questions.
     """
     planned = {name: options.pop(name) for name in ("shape", "rank", "coherence", "delta", "noise_std", "entries")}
     if select_rows is not None:
@@ -46,13 +81,13 @@ def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
         _print_rows(completion, _selected(completion, select_rows, for_mean), as_json)
         return
     if for_mean:
-        raise click.UsageError("--for-mean goes with --select-rows K")
+        raise click.UsageError("--for-mean needs --select-rows K")
     if not inputs:
         if planned["shape"] is None or planned["rank"] is None:
-            raise click.UsageError("give --shape ROWS COLUMNS and --rank, or a file to learn them from")
+            raise click.UsageError("give --shape ROWS COLUMNS and --rank, or a file")
         basis, remark = None, ""
     elif planned["shape"] is not None:
-        raise click.UsageError("--shape is for a plan without a file; the file has its own")
+        raise click.UsageError("--shape cannot be used with a file, because the file has its own")
     else:
         completion = _completion(inputs, options)
         basis, remark = _learn_into(planned, completion), _as_it_is(completion)
@@ -62,15 +97,13 @@ def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
 def _refuse_other_settings(planned: dict, inputs) -> None:
     given = [name for name, value in planned.items() if value is not None and name != "delta"]
     if given:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} does not go with --select-rows")
+        raise click.UsageError(f"--{given[0].replace('_', '-')} cannot be used with --select-rows")
     if not inputs:
-        raise click.UsageError(
-            "--select-rows needs a file, or a folder that colonnade complete wrote, after the number"
-        )
+        raise click.UsageError("--select-rows K needs a file, or a folder that colonnade complete wrote")
 
 
 def _completion(inputs, options: dict):
-    """What a result folder holds, or the completion of a file."""
+    """The completion in a result folder, or that of a file."""
     from ...completion import Completion, complete
 
     if len(inputs) == 1 and (Path(inputs[0]) / "facts.json").is_file():
@@ -82,17 +115,17 @@ def _completion(inputs, options: dict):
 
 
 def _learn_into(planned: dict, completion):
-    """Shape, rank and noise of what was learned, where they are not given; the basis of that rank."""
+    """Set the shape, rank and noise that were not given, as the completion has them; returns the basis of that rank."""
     from numpy.linalg import qr
 
     space, noise = completion.space, completion.noise_std
     if not completion.rank:
-        raise ValueError("the full columns have no direction to plan for: they are zero, or there is nothing to fill")
-    if planned["rank"] is None:  # the directions that a column measured in full could tell from noise
+        raise ValueError("this table has rank 0, so there is nothing to plan: its values are zero, or it has no gaps")
+    if planned["rank"] is None:  # Directions that a complete column tells from noise.
         above = int((space.variances > noise**2).sum()) if math.isfinite(noise) else completion.rank
         planned["rank"] = max(1, above)
     if planned["rank"] > completion.rank:
-        raise click.UsageError(f"--rank must be at most {completion.rank:,}, the directions that the file has")
+        raise click.UsageError(f"--rank must be at most {completion.rank:,}, the rank of the file")
     planned["shape"] = completion.shape
     if planned["noise_std"] is None and math.isfinite(noise):
         planned["noise_std"] = noise
@@ -100,15 +133,14 @@ def _learn_into(planned: dict, completion):
 
 
 def _as_it_is(completion) -> str:
-    """What the file promises without any further measurement."""
+    """The fit of the file without any new measurement."""
     partial = completion.observations.partial_columns if completion.observations is not None else ()
     if not len(partial) or not completion.noise_variance or "fit" not in completion.choices:
         return ""
     typical = int(sorted(completion.observations.n_observed[partial])[len(partial) // 2])
     return (
-        f"As it is, with {typical:,} entries of a partial column in the median, {completion.choices['fit']}. That is"
-        " with a prior, which the plan above does without: it says what plain least squares needs, and with fewer"
-        " entries `complete` leans on the prior."
+        f"Today a column with gaps has {typical:,} known values (median): {completion.choices['fit']}. The plan is for"
+        " plain least squares. With fewer values, `colonnade complete` relies on its prior."
     )
 
 
@@ -128,7 +160,7 @@ def _print_plan(planned: dict, basis, seed: int, as_json: bool, remark: str) -> 
 
 
 def _finite(value):
-    """The same with None for numbers that JSON does not have."""
+    """A copy with None for numbers that JSON cannot hold."""
     if isinstance(value, dict):
         return {name: _finite(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -156,6 +188,6 @@ def _print_rows(completion, rows: list[int], as_json: bool) -> None:
 
 
 def _plain(name, shown) -> str:
-    """A name as it is, if it is one line that can be printed; otherwise quoted and shortened."""
+    """A name as it is if it is one printable line, else quoted and shortened."""
     text = str(name)
     return text if text.isprintable() and len(text) <= 200 else shown(text)

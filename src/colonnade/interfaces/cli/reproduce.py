@@ -12,13 +12,24 @@ from ._lines import say
 @click.command()
 @click.argument("names", nargs=-1, required=True, type=click.Choice(["figure1", "figure2", "theory", "all"]))
 @click.option(
-    "--out", "-o", type=click.Path(path_type=Path), default="reproduction", show_default=True, help="Folder of results."
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    default="reproduction",
+    show_default=True,
+    help="Folder for the results.",
 )
-@click.option("--quick", is_flag=True, help="Small sizes that take seconds; the paper's take about 15 minutes.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run; the results are the same bytes.")
-@click.option("--force", is_flag=True, help="Replace results of other settings.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Use small sizes that take seconds. Default: the sizes of the paper, about 15 minutes.",
+)
+@click.option(
+    "--resume", is_flag=True, help="Continue an interrupted run; the results are identical. Default: start anew."
+)
+@click.option("--force", is_flag=True, help="Replace results of other settings. Default: stop with an error.")
 def command(names: tuple[str, ...], out: Path, quick: bool, resume: bool, force: bool) -> None:
-    """Rerun the experiments of the paper and say whether its claims hold.
+    """Rerun the experiments of the paper and check its claims.
 
     Example: colonnade reproduce all --quick --out reproduction
     """

@@ -153,7 +153,7 @@ class CompleteSideImputer(Imputer):
             filled[gappy] = part
 
     def _fill_gappy(self, samples, seen, filled, n_threads) -> None:
-        """The same for samples each of which has a gap; `filled` is contiguous."""
+        """The same for samples that all have a gap; `filled` is contiguous."""
         at = np.flatnonzero(seen)
         known = samples.reshape(-1)[at]
         with np.errstate(over="ignore", invalid="ignore"):

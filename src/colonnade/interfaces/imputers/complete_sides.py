@@ -19,7 +19,7 @@ _FILLED = [status for status in Status if status.is_filled]
 
 
 class CompleteRowsImputer(CompleteSideImputer):
-    """Fill a table some rows of which are complete: they teach what rows look like.
+    """Fill a table with some complete rows: they show what rows look like.
 
     Every other row is fitted to its known entries in the space that the complete rows span; the method of Wan, Yi and
     Zhang with samples as the columns of its matrix. ``CompleteRowsImputer().fit_transform(X)`` is
@@ -28,7 +28,7 @@ class CompleteRowsImputer(CompleteSideImputer):
     Parameters
     ----------
     rank, center, shrinkage, refine, bounds, random_state
-        As of `colonnade.complete`, the columns of which are the samples here.
+        As of `colonnade.complete`, whose columns are the samples here.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class CompleteRowsImputer(CompleteSideImputer):
 
 
 class CompleteColumnsImputer(CompleteSideImputer):
-    """Fill a table some columns of which are complete: they predict the others.
+    """Fill a table with some complete columns: they predict the others.
 
     Every other column is fitted, on the rows where it is known, in the space that the complete columns span. The fill
     of a row is thus a linear function of its complete features, ``X[:, complete_features_] @ coef_.T + intercept_``

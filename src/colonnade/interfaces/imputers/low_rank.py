@@ -170,7 +170,7 @@ class LowRankImputer(Imputer):
         self.components_[:, seen] = fix_signs(f.U[seen, :-1] @ turn.T).T
         self.choices_ = choices | {
             "method": "factor model learned from all entries",
-            "orientation": "samples are filled; features have their own unit and level",
+            "orientation": "samples; each feature has its own unit and level",
         }
 
     def _training(self, completion) -> np.ndarray:

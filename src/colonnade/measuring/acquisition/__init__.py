@@ -38,9 +38,9 @@ def acquire(
     budget : int
         The most entries to read, as the source counts them; at least m. Exact data need not use it up.
     rank : int, optional
-        The most directions.
+        Maximum rank.
     noise_std : float, optional
-        Of an entry; learned from the data unless told.
+        Standard deviation of the noise of an entry. Default: learned from the data.
     rows : {"auto", "random"}
         At which rows a column of data with noise is read that is not read in full: "auto" has three quarters of its
         entries at the rows of `select_rows`, if full columns are predicted better from these than from random rows.
@@ -70,7 +70,7 @@ def acquire(
     """
     source = as_source(source)
     m, n = source.shape
-    budget = as_count("budget", budget, m, why=", for a column has so many entries")
+    budget = as_count("budget", budget, m, why=", because a column has so many entries")
     rank = None if rank is None else as_count("rank", rank, 1, min(m, n))
     noise_std = None if noise_std is None else as_real("noise_std", noise_std, 0, 1e150)
     rows = as_choice("rows", rows, ("auto", "random"))
@@ -95,5 +95,5 @@ def _words(n_read, budget, completion, measurements) -> str:
     known = completion.observations.rows.size
     words = f"{n_read:,} of {budget:,} entries read"
     if known < n_read or measurements.failures:
-        words += f", of which {known:,} are known; {measurements.failures:,} calls failed"
+        words += f"; {known:,} are known; {measurements.failures:,} calls failed"
     return words

@@ -7,8 +7,8 @@ variance q that solves
 
     q = (1/m) sum_i 1 / (1/v_i + (s/m) / (t + q)),
 
-for the entries from which a coefficient is learned carry the noise and the errors of the other coefficients. Without a
-prior (v infinite) that is t r / (s - r), the mean for a random basis.
+because the entries from which a coefficient is learned carry the noise and the errors of the other coefficients.
+Without a prior (v infinite) that is t r / (s - r), the mean for a random basis.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def largest_size(D: int) -> int:
 
 
 def more_columns_pay(A, n_columns: int, left: int) -> bool:
-    """Whether a tenth more full columns than those of A would be worth their entries, `left` of which may be read.
+    """Whether a tenth more full columns than those of A would be worth their entries, if `left` entries may be read.
 
     What the space leaves out falls as a + b / d, the numbers from nearly all columns of A and from 15 % fewer. Entries
-    of partial columns teach the space too, if less, when it is refined.
+    of partial columns improve the space too, if less, when it is refined.
     """
     m, D = A.shape
     many = largest_size(D)

@@ -98,7 +98,7 @@ class Measurements:
         return rows
 
     def _judge(self, columns, came) -> None:
-        """Columns that gave nothing are dead; a source of which nothing comes any more ends the work."""
+        """Columns that gave nothing are dead; a source that gives nothing any more ends the work."""
         for j in np.setdiff1d(columns, columns[came]):
             self.dead[j] = self.column(j)[0].size == 0
         self._fruitless = 0 if came.any() else self._fruitless + 1
@@ -151,7 +151,7 @@ class Measurements:
             self._known[int(j)] = np.concatenate([old_rows, new_rows]), np.concatenate([old_values, new_values])
 
     def take(self, columns) -> Observations:
-        """What is known of some columns, none of which counts as full."""
+        """What is known of some columns; none counts as full."""
         counts = self.n_known(columns)
         known = [self.column(j) for j in columns]
         rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in known)])

@@ -75,7 +75,7 @@ def _level(known, weights, m, budget) -> np.ndarray:
 
 
 def _raise(measurements, columns, counts, rows, rng) -> None:
-    """Read columns until counts[k] entries are known, of which a share at the first of `rows`."""
+    """Read columns until counts[k] entries are known, a share of them at the first of `rows`."""
     step = max(1, int(_BLOCK_ENTRIES / max(1.0, counts.mean())))
     for lo in range(0, columns.size, step):
         block = slice(lo, lo + step)

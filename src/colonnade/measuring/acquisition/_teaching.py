@@ -19,8 +19,8 @@ _ASKED = 200  # partial columns that judge whether columns read in full for bein
 def completion_of(measurements: Measurements, survey, rank=None, noise_std=None, **settings) -> Completion:
     """The completion of all that was read; `settings` are those of `complete`.
 
-    The columns of the survey teach the column space. Those read in full because they were off it teach too if the
-    partial columns are then predicted better.
+    The column space is learned from the columns of the survey. Those read in full because they were off it count too if
+    the partial columns are then predicted better.
     """
     observations = measurements.observations()
     if survey.rows is not None and survey.is_done:
@@ -54,7 +54,7 @@ def _error(completion: Completion, teachers, odd) -> float:
 
 
 def _taught_by(observations: Observations, teachers, rank, settings) -> Completion:
-    """The completion in which these columns teach; where one of them has gaps, they are filled for the lesson."""
+    """The completion that is learned from these columns; where one of them has gaps, they are filled for the lesson."""
     m = observations.shape[0]
     gaps = observations.n_observed[teachers] < m
     o = replace(observations, full_columns=teachers[~gaps])

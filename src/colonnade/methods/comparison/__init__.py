@@ -41,8 +41,8 @@ def compare(
 
     Of data with gaps, a share of the entries of every partial column is hidden. Of a Source, or a matrix without gaps,
     methods that work on known entries are given d full columns and s entries of every other column, as `observe` draws
-    them, and those that choose read about as many. They are judged by entries drawn from the whole matrix, of which
-    those that a method has read count as exact. That is the comparison of Section 4.2 of Wan, Yi and Zhang (2018), with
+    them, and those that choose read about as many. They are judged by entries drawn from the whole matrix; those that
+    a method has read count as exact. That is the comparison of Section 4.2 of Wan, Yi and Zhang (2018), with
     ``methods=["algorithm1", "nystrom", "nystrom_r"]``.
 
     Parameters
@@ -56,7 +56,7 @@ def compare(
     holdout : float in (0, 1)
         The share that is hidden; of a source, this share of the budget is read beyond it, to judge by.
     rank : int, optional
-        The most directions; unless told, chosen by each method, or by leaving out entries.
+        Maximum rank. Default: chosen by each method, or by leaving out entries.
     n_full_columns, n_entries : int, optional
         d and s, for a Source or a matrix without gaps.
     random_state : None, int or numpy Generator

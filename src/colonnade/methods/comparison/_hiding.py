@@ -36,7 +36,7 @@ class Hidden(NamedTuple):
 
 
 def rms(x) -> float:
-    """Root mean square of numbers of which no square may overflow."""
+    """Root mean square of numbers, such that no square overflows."""
     unit = float(np.abs(x).max()) or 1.0
     return unit * float(np.sqrt(np.mean((x / unit) ** 2, dtype=np.float64)))
 
@@ -55,7 +55,7 @@ def levels_and_spreads(o: Observations) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
-    """Hide a share of the entries of every partial column, of which it keeps two at least.
+    """Hide a share of the entries of every partial column, which keeps at least two.
 
     If all partial columns are seen in the same rows, the same are hidden in all of them, so that what can be done with
     such data still can.

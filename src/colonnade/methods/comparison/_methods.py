@@ -27,7 +27,7 @@ class Task:
     observations : Observations
         What is known; of a source, a draw of d full columns and s entries of every other column.
     rank : int or None
-        The most directions, if told.
+        Maximum rank, if given.
     seed : int
     progress : function of (done, total), or None
     source : Source or None

@@ -102,9 +102,18 @@ class Comparison:
         return f"Errors at {self.n_hidden:,} hidden entries of a {self.shape[0]:,} x {self.shape[1]:,} matrix:"
 
     def _remarks(self) -> list[str]:
-        lines = [f"{label(r.method)}: {r.remark}" for r in self.results if r.remark]
+        lines = _remarks(self.results)
         lines += ["Interrupted: only these methods had finished."] if self.interrupted else []
         return [*lines, f"Advice: {self.advice}"]
+
+
+def _remarks(results) -> list[str]:
+    """A line for each remark, with the methods that share it."""
+    methods = {}
+    for result in results:
+        if result.remark:
+            methods.setdefault(result.remark, []).append(label(result.method))
+    return [f"{', '.join(names)}: {remark}" for remark, names in methods.items()]
 
 
 def label(name: str) -> str:

@@ -64,7 +64,7 @@ def complete(
         other files than Zarr are read by this process, and grouped by it on the disk if there is an `out`.
     client : distributed.Client or str, optional
         Or the address of a scheduler. Name only a scheduler you trust: Dask runs arbitrary code, here and on the
-        workers, for whoever can reach it. Unless told that of this process; if there is none, workers are started that
+        workers, for whoever can reach it. Default: that of this process; if there is none, workers are started that
         listen on loopback only, and stopped at the end.
     out : path, optional
         The folder to write.

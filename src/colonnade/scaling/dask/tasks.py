@@ -1,7 +1,7 @@
 """What the workers of a cluster do: entries from dense chunks, and columns solved; in memory, or from file to file.
 
-Each task runs on one thread, for a worker has as many tasks at a time as it has threads. Tasks may run twice, also at
-the same time; they write the same bytes.
+Each task runs on one thread, because a worker has as many tasks at a time as it has threads. Tasks may run twice, also
+at the same time; they write the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PIECE_BYTES = 1 << 23  # of an array, that a task carries
 
 
 def observations_of(chunk, first: int) -> Observations:
-    """What is known of a chunk of whole columns, of which the first has the number `first`."""
+    """What is known of a chunk of whole columns; the first has the number `first`."""
     refuse_rounded(chunk, first)
     try:
         return Observations.from_dense(chunk)
