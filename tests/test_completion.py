@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 
 import colonnade as co
 from colonnade import Status
+from colonnade.files.results.manifests import sealed
 from colonnade.model.full_columns.wild_entries import Whole, wild_entries
 
 from problems import hide, low_rank, relative_error
@@ -259,6 +260,12 @@ def test_damage_and_existing_folders_are_noticed(case, tmp_path):
         (target / "arrays.npz").write_bytes(damaged)
         with pytest.raises(ValueError, match="damaged"):
             co.Completion.load(target)
+    for k in whole.index(b"PK\x01\x02") + np.arange(46):  # The first entry of the directory: versions, methods, sizes.
+        (target / "arrays.npz").write_bytes(whole[:k] + bytes([whole[k] ^ 0xFF]) + whole[k + 1 :])
+        try:
+            assert co.Completion.load(target).to_dense().tobytes() == completion.to_dense().tobytes()
+        except ValueError as error:
+            assert "is not a completion or is damaged" in str(error)
 
 
 def test_facts_are_checked_too(case, tmp_path):
@@ -276,6 +283,11 @@ def test_facts_are_checked_too(case, tmp_path):
         {"format": "?"},
     ):
         (target / "facts.json").write_text(json.dumps({**whole, **change}))
+        with pytest.raises(ValueError, match="damaged"):
+            co.Completion.load(target)
+    rest = {name: value for name, value in whole.items() if name != "sha256_of_facts"}
+    for change in ({"choices": 3}, {"run": "x"}, {"shape": None}, {"learned": 1}):  # With the right checksum.
+        (target / "facts.json").write_text(json.dumps(sealed({**rest, **change})))
         with pytest.raises(ValueError, match="damaged"):
             co.Completion.load(target)
     for text in ("", "[]", "3", "{}"):

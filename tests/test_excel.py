@@ -208,6 +208,75 @@ def test_what_would_not_fit_is_refused_before_it_is_read(tmp_path):
         read(path, memory_limit=50e6)
 
 
+def changed(path, changes):
+    """A small workbook with some of its parts changed by functions of their bytes."""
+    save(path, [["a", "b"], [1, 2.5], ["x", 4.5]])
+    with zipfile.ZipFile(path) as good:
+        parts = {name: good.read(name) for name in good.namelist()}
+    assert set(changes) <= set(parts)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bad:
+        for name, part in parts.items():
+            bad.writestr(name, changes[name](part) if name in changes else part)
+    return path
+
+
+@pytest.mark.parametrize("part", ["xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml", "docProps/app.xml"])
+def test_every_part_that_is_read_counts(tmp_path, part):
+    path = changed(tmp_path / "bomb.xlsx", {part: lambda content: content + b" " * 30_000_000})
+    with pytest.raises(MemoryError, match=r"bomb.xlsx declares 30\.0 MB"):
+        read(path, memory_limit=20e6)
+
+
+@pytest.mark.parametrize("row", [b"99999999999", b"1048577"])
+def test_rows_are_not_made_up(tmp_path, row):
+    sheet = {"xl/worksheets/sheet1.xml": lambda content: content.replace(b'<row r="3"', b'<row r="' + row + b'"')}
+    with pytest.raises(ValueError, match="it has more than 1,048,576 rows"):
+        read(changed(tmp_path / "t.xlsx", sheet))
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        ("xl/worksheets/sheet1.xml", b"2.5", b"two"),
+        ("xl/worksheets/sheet1.xml", b'r="A2"', b'r="ZZZZ2"'),
+        ("xl/worksheets/sheet1.xml", b't="n"><v>1<', b't="s"><v>99<'),  # There are no 99 texts that cells share.
+        ("xl/workbook.xml", b'sheetId="1"', b'sheetId="one"'),
+        ("xl/styles.xml", b"<", b"&"),
+        ("[Content_Types].xml", b"sheet.main", b"other"),
+    ],
+)
+def test_wrong_content_is_refused_with_the_name_of_the_file(tmp_path, part, old, new):
+    def with_new(content):
+        assert old in content
+        return content.replace(old, new)
+
+    with pytest.raises(ValueError, match=r"t\.xlsx is damaged or not an xlsx file: "):
+        read(changed(tmp_path / "t.xlsx", {part: with_new}))
+
+
+def test_a_damaged_byte_anywhere_is_survived(tmp_path):
+    """Read, or refused with a sentence that names the file."""
+    save(tmp_path / "t.xlsx", [["a", "b"], [1, 2.5], [3, 4.5]])
+    content, rng = (tmp_path / "t.xlsx").read_bytes(), np.random.default_rng(0)
+    for at in rng.integers(len(content), size=300):
+        (tmp_path / "t.xlsx").write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
+        try:
+            read(tmp_path / "t.xlsx")
+        except (ValueError, MemoryError) as error:
+            assert "t.xlsx" in str(error)
+
+
+def test_features_that_are_not_read_raise_no_warning(tmp_path):
+    """Such as dates that Excel does not know; openpyxl warns of them, and pytest makes warnings errors."""
+    save(tmp_path / "t.xlsx", [["a", "b", "c"], [1, 2.5, dt.date(2020, 1, 1)], [3, 4.5, dt.date(2020, 1, 2)]])
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as good:
+        parts = {name: good.read(name) for name in good.namelist()}
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as bad:
+        for name, part in parts.items():
+            bad.writestr(name, part.replace(b"<v>43831</v>", b"<v>1e400</v>"))
+    assert dense(read(tmp_path / "t.xlsx")).tolist() == [[1, 2.5], [3, 4.5]]
+
+
 def test_sheets_have_limits(tmp_path):
     wide = co.complete(np.ones((1, 17_000)))
     with pytest.raises(ValueError, match="at most 1,048,576 rows and 16,384 columns"):

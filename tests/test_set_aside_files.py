@@ -313,7 +313,10 @@ def test_tables_without_numbers(tmp_path):
     pq.write_table(pa.table({"flag": [True, False], "city": ["x", "y"]}), tmp_path / "t.parquet")
     with pytest.raises(TypeError, match=r"no column of numbers is left: 'city' \(text\), 'flag' \(Booleans\)"):
         co.read(tmp_path / "t.csv", row_names=True)
-    with pytest.raises(TypeError, match=r"no column of numbers is left: 'flag' \(Booleans\), 'city' \(text\)"):
+    write_cells(tmp_path / "1.csv", [["a"], ["x"], ["y"]])
+    with pytest.raises(TypeError, match=r"1\.csv: no column of numbers is left: all are names of rows; convert"):
+        co.read(tmp_path / "1.csv")
+    with pytest.raises(TypeError, match=r"t\.parquet: no column of numbers is left: 'flag' \(Booleans\), 'city' "):
         co.read(tmp_path / "t.parquet")
 
 

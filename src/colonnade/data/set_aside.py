@@ -135,7 +135,7 @@ def split(labels, kinds, ignore=(), only=None) -> tuple[list[int], SetAside | No
     words = ["ignored" if out else kind for out, kind in zip(left_out, kinds)]
     aside = [k for k, word in enumerate(words) if word is not None]
     if len(aside) == len(labels):
-        named = listed(labels, words)
+        named = listed(labels, words) if len(labels) else "all are names of rows"
         raise TypeError(f"no column of numbers is left: {named}; convert columns that should be filled to numbers")
     if not aside:
         return list(range(len(labels))), None

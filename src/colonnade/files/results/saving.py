@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +107,9 @@ def load_completion(path) -> Completion:
         OSError,
         EOFError,
         zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        RuntimeError,  # An archive that seems to need a password or another program.
         MemoryError,
     ) as error:
         raise ValueError(f"{printable(path)} is not a completion or is damaged: {error}; compute it again") from error
@@ -121,7 +126,7 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
     bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T
-    choices, by_columns, optimism = facts["choices"], facts["by_columns"], float(facts["optimism"])
+    choices, by_columns, optimism = dict(facts["choices"]), facts["by_columns"], float(facts["optimism"])
     learned = None if facts["learned"] is None else learned_from(facts["learned"], arrays, choices)
-    more = facts["run"], facts["moved_rows"], arrays.get("unused"), learned
+    more = dict(facts["run"]), facts["moved_rows"], arrays.get("unused"), learned
     return Completion(o, space, Z, arrays["status"], noise_variance, bounds, choices, by_columns, optimism, *more)

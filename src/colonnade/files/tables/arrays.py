@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import struct
 import zipfile
 import zlib
 from collections import Counter
@@ -20,7 +21,7 @@ _ROW_KEYS = "row_names", "rows"
 _COLUMN_KEYS = "column_names", "columns", "cols"
 # Of damaged archives: RuntimeError where one seems to need a password or an unknown way to unpack, KeyError where a
 # part is not there.
-_DAMAGE = zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError
+_DAMAGE = zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, KeyError
 
 
 def read_npy(path: Path, limit: float | None = None) -> Observations:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -23,7 +24,8 @@ from .wide_csv import whole_columns
 _NOTHING = frozenset(MISSING)
 _SAMPLE = 200  # Rows that decide whether there are names, as in text tables.
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-_STRINGS = "xl/sharedStrings.xml"
+_ALWAYS_READ = "", "_rels", "docProps", "xl", "xl/_rels", "xl/theme"  # Folders of parts that belong to all sheets.
+_MOST_ROWS = 2**20  # That Excel itself allows.
 _AS_CSV = "save the sheet as csv or Parquet"
 
 
@@ -64,10 +66,9 @@ def read_excel(
     """A wide table from a sheet; a cell that is empty, or one of the words `missing`, is unseen."""
     needed_module("openpyxl", "excel")
     needed_module("pyarrow", "cli")
-    try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Of openpyxl, about styles and features that are not read here.
         found = _sheet(path, sheet, limit)
-    except (zipfile.BadZipFile, ElementTree.ParseError, KeyError, EOFError) as error:
-        raise ValueError(f"{printable(path)} is damaged or not an xlsx file: {one_line(error)}") from error
     nothing = _NOTHING.union(missing)
     lines = [[_as_text(cell, nothing) for cell in row] for row in found.rows[:_SAMPLE]]
     header = has_header(lines) if header == "auto" else header
@@ -122,23 +123,55 @@ def _place(sheet: Sheet, header, column: int, row: int) -> str:
     return sheet.cell(row + header, column)
 
 
+@contextmanager
+def _damage_named(path: Path):
+    """Turn whatever a library raises while it reads a workbook into a sentence; files may hold anything."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise ValueError(f"{printable(path)} is damaged or not an xlsx file: {one_line(error)}") from error
+
+
+def _each(path: Path, found):
+    """The items of an iterator of a library."""
+    with _damage_named(path):  # What is raised while an item is used does not come here.
+        yield from found
+
+
 def _sheet(path: Path, wanted, limit: float | None) -> Sheet:
     import openpyxl
 
-    with zipfile.ZipFile(path) as archive:
-        parts = _parts(archive)
-        name = _chosen(path, list(parts), wanted)
+    with _damage_named(path):
+        archive = zipfile.ZipFile(path)
+    with archive:
         sizes = {one.filename: one.file_size for one in archive.infolist()}
-        declared = sizes[parts[name]] + sizes.get(_STRINGS, 0)
+        always = sum(size for name, size in sizes.items() if name.rpartition("/")[0] in _ALWAYS_READ)
+        refuse_beyond_memory(path, always, times=TIMES_TEXT, limit=limit, remedy=_AS_CSV)
+        with _damage_named(path):
+            parts = _parts(archive)
+        name = _chosen(path, list(parts), wanted)
+        with _damage_named(path):
+            declared = always + sizes[parts[name]]
         refuse_beyond_memory(path, declared, f", sheet {shown(name)},", times=TIMES_TEXT, limit=limit, remedy=_AS_CSV)
-        _refuse_merged_and_uncomputed(path, name, archive.open(parts[name]))
-    with open(path, "rb") as file, closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as workbook:
-        rows = _rows(path, workbook[name], limit)
-        top, rows = _without_margin(path, name, rows)
-        left = min(next(k for k, cell in enumerate(row) if cell is not None) for row in rows if row)
-        width = max(map(len, rows))
-        rows = [[*row[left:], *[None] * (width - max(left, len(row)))] for row in rows]
-        return Sheet(name, len(parts), (top, left), rows, _formats(workbook[name], top, left))
+        _refuse_merged_and_uncomputed(path, name, archive, parts[name])
+    with open(path, "rb") as file:
+        with _damage_named(path):
+            workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        with closing(workbook):
+            with _damage_named(path):
+                cells = workbook[name]
+                cells.reset_dimensions()  # What a file says of its size need not be true.
+            rows = _rows(path, cells, limit)
+            top, rows = _without_margin(path, name, rows)
+            left = min(next(k for k, cell in enumerate(row) if cell is not None) for row in rows if row)
+            width = max(map(len, rows))
+            rows = [[*row[left:], *[None] * (width - max(left, len(row)))] for row in rows]
+            with _damage_named(path):
+                return Sheet(name, len(parts), (top, left), rows, _formats(cells, top, left))
 
 
 def _parts(archive: zipfile.ZipFile) -> dict[str, str]:
@@ -171,11 +204,13 @@ def _chosen(path: Path, names: list[str], wanted) -> str:
     raise ValueError(f"{printable(path)} has no sheet {shown(wanted)}; it has {listed}")
 
 
-def _refuse_merged_and_uncomputed(path: Path, name: str, stream) -> None:
+def _refuse_merged_and_uncomputed(path: Path, name: str, archive: zipfile.ZipFile, part: str) -> None:
     """Refuse merged cells, and formulas without a stored result: both would look like gaps."""
     where = f"of {printable(path)}, sheet {shown(name)},"
+    with _damage_named(path):
+        stream = archive.open(part)
     with stream:
-        for _, element in ElementTree.iterparse(stream):
+        for _, element in _each(path, ElementTree.iterparse(stream)):
             tag = element.tag.rpartition("}")[2]
             if tag == "mergeCell":
                 raise ValueError(
@@ -195,9 +230,10 @@ def _refuse_merged_and_uncomputed(path: Path, name: str, stream) -> None:
 
 def _rows(path: Path, sheet, limit: float | None) -> list[list]:
     """The rows without what is empty at their ends; what would not fit is refused on the way."""
-    sheet.reset_dimensions()  # What a file says of its size need not be true.
     rows, width = [], 0
-    for row in sheet.iter_rows(values_only=True):
+    for row in _each(path, sheet.iter_rows(values_only=True)):
+        if len(rows) == _MOST_ROWS:  # A row may have any number; those before it would be made up.
+            raise ValueError(f"{printable(path)} is damaged or not an xlsx file: it has more than {_MOST_ROWS:,} rows")
         cells = list(row)
         while cells and cells[-1] is None:
             cells.pop()

@@ -169,7 +169,9 @@ def _read(
     except (ValueError, TypeError) as error:
         if not any(words in str(error) for words in _NO_NUMBERS):
             raise
-        raise type(error)(f"{error}; if its lines are triples, say which columns are row, column and value") from error
+        name = printable(path)
+        said = str(error) if name in str(error) else f"{name}: {error}"
+        raise type(error)(f"{said}; if its lines are triples, say which columns are row, column and value") from error
 
 
 def _refuse_names(kind: str, names: dict) -> None:
