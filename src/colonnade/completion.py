@@ -53,9 +53,10 @@ from .uncertainty.draws import (
 from .uncertainty.explaining import explain_entry
 from .uncertainty.explanation import Explanation
 from .uncertainty.factor_posterior import mean_deviations, noise_std
-from .uncertainty.held_out import held_out_scores, scores_of_columns, scores_of_trials
+from .uncertainty.held_out import scores_of_columns, scores_of_trials
 from .uncertainty.long_frame import long_frame
 from .uncertainty.means import mean_errors, means_and_ends
+from .uncertainty.table_calibration import TableCalibration, calibrate_table
 from .uncertainty.verdict import Verdict
 
 METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "optspace", "tall_project"
@@ -287,19 +288,14 @@ class Completion:
             spread = self.learned.deviations(rows.astype(np.int64), columns.astype(np.int64))
             spread[self.observations.locate(rows, columns) >= 0] = 0.0
         with np.errstate(over="ignore"):
-            return spread * self._calibration.rows.factors[rows] * self._column_factors(columns)
+            return spread * self._calibration.row_factors[rows] * self._column_factors(columns)
 
     def _column_factors(self, columns) -> np.ndarray:
         """By how much entries of these columns are farther off than predicted, as those held out tell."""
         if self.learned is not None:
-            return self._factors_of_columns[columns]
+            return self._calibration.column_factors[columns]
         which, places = np.unique(columns, return_inverse=True)
         return self._calibration.column_factors(scores_of_columns(self, which), which)[places]
-
-    @cached_property
-    def _factors_of_columns(self) -> np.ndarray:
-        scores = held_out_scores(self.learned, self.observations)
-        return self._calibration.column_factors(scores, np.arange(self.shape[1]))
 
     def sample(self, n: int, *, rows=None, columns=None, random_state=None) -> np.ndarray:
         """Filled tables drawn from the posterior predictive distribution, for multiple imputation.
@@ -338,7 +334,7 @@ class Completion:
         else:
             given = self.space, self.used, self.noise_variance, plain_noise(self)
             deviations = column_deviations(*given, n, rows, columns, rng)
-        factors = self._calibration.rows.factors[rows][:, None] * self._column_factors(columns)
+        factors = self._calibration.row_factors[rows][:, None] * self._column_factors(columns)
         deviations *= refuse_infinite(self._calibration.half_width(LEVEL)) / NORMAL * factors
         return drawn_tables(predictions, deviations, is_filled, self._keep_in_bounds)
 
@@ -368,8 +364,8 @@ class Completion:
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.learned is not None:
             means = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in self._blocks()])
-            usual = float(np.sqrt(np.mean(self._calibration.rows.factors**2)))
-            factors = usual * self._factors_of_columns
+            usual = float(np.sqrt(np.mean(self._calibration.row_factors**2)))
+            factors = usual * self._calibration.column_factors
             half = self._calibration.half_width(level) * factors * mean_deviations(self.learned, self.observations)
             return means, means - half, means + half
         return means_and_ends(self, self._mean_errors(unbiased).half_width(level), unbiased)
@@ -399,9 +395,9 @@ class Completion:
             raise ValueError(no_variances(self.observations.values))
 
     @cached_property
-    def _calibration(self) -> Calibration:
+    def _calibration(self) -> Calibration | TableCalibration:
         if self.learned is not None:
-            return calibrate(held_out_scores(self.learned, self.observations), self.shape[0])
+            return calibrate_table(self.learned, self.observations, self.run.get("n_columns_learned_from"))
         known = self.noise_variance > 0 or np.isfinite(self.space.noise_std)
         by_column = bool(self._trials.is_left_out.all())
         return calibrate(scores_of_trials(self._trials), self.shape[0], is_noise_known=known, by_column=by_column)

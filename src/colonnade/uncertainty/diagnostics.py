@@ -8,7 +8,7 @@ import numpy as np
 
 from ..model.column_space import fit_column_space
 from ..model.full_columns.trials import able_columns, left_out, trials, unseen_shares
-from .calibration import Calibration, Scores, calibrate
+from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_trials
 from .verdict import EXACT, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
 
@@ -99,15 +99,28 @@ def _of_factor_model(completion) -> HeldOut | None:
     predicted = found.predicted.copy()
     completion._keep_in_bounds(predicted)
     errors = np.abs(found.truth - predicted)
-    scores = scores_of_held_out(completion.learned, completion.observations)
-    halves = [Scores(*(figures[k::2] for figures in scores)) for k in (0, 1)]
-    pairs = zip(halves, halves[::-1])
-    within = [_within(calibrate(other, completion.shape[0]), part).mean(axis=0) for part, other in pairs]
+    if completion.learned.is_exact:  # Nothing is calibrated: the deviations of the fit without the entries count.
+        scores = scores_of_held_out(completion.learned, completion.observations)
+        x, weights = scores.ratios, scores.weights
+    else:
+        x, weights = completion._calibration.x, completion._calibration.weights
+    coverage = _covered_by_the_other_half(x, weights)
     unit = float(errors.max()) or 1.0
     error = unit * float(np.sqrt(np.mean((errors / unit) ** 2)))
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
-    return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0))
+    return HeldOut(found.truth, predicted, error, spread, LEVELS, coverage)
+
+
+def _covered_by_the_other_half(x, weights) -> np.ndarray:
+    """Share of the scores within their intervals at each of `LEVELS`; each half has the quantiles of the other."""
+    within = np.empty((x.size, LEVELS.size), bool)
+    for half, other in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
+        sides = sides_of(x[other], weights[other])
+        for k, level in enumerate(LEVELS):
+            low, high = ends_of(*sides, level)
+            within[half, k] = (low <= x[half]) & (x[half] <= high)
+    return np.average(within, axis=0, weights=weights)
 
 
 def verdict_on(completion) -> Verdict:
