@@ -19,6 +19,7 @@ _SPARE = 1.1  # Entries per free number that are needed before a fit to rounding
 _MOST_SWEEPS = 500
 _HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.
 _NOISE = 1e-12  # Variance for columns solved later: the prior still counts where their entries leave something open.
+_OPEN_NOISE = 1e-8  # Likewise for columns with fewer entries than directions, whose systems lose twice as many digits.
 _WEIGHT = 1e16  # Weight of the entries at which the prior has no part.
 _SOME_WEIGHT = 1e8  # Weight at which the prior still decides what a row's few entries leave open.
 
@@ -81,7 +82,7 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
     noises = {"noise": np.full(table.shape[0], _NOISE), "own_noise": np.zeros(table.shape[0])}
     found = replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure, **noises)
     # The prior decides what the entries of such columns leave open; beside _WEIGHT it is lost in rounding.
-    means, covariances = found.solve(given)
+    means, covariances = replace(found, noise=np.full(table.shape[0], _OPEN_NOISE)).solve(given)
     found.Z[few], found.column_covariance[few] = means[few], covariances[few]
     return found
 
