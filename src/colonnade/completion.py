@@ -22,7 +22,7 @@ from ._support.arguments import (
 )
 from ._support.provenance import run_facts
 from ._support.threads import in_threads, one_blas_thread
-from .data.frames import frame_of
+from .data.frames import FrameForm, frame_of
 from .data.observations import Observations, as_observations, place_of
 from .data.sampling import observe
 from .data.set_aside import choices_of
@@ -54,7 +54,7 @@ from .uncertainty.explaining import explain_entry
 from .uncertainty.explanation import Explanation
 from .uncertainty.factor_posterior import mean_deviations, noise_std
 from .uncertainty.held_out import scores_of_columns, scores_of_trials
-from .uncertainty.long_frame import long_frame
+from .uncertainty.long_frame import certificate_frame, long_frame
 from .uncertainty.means import mean_errors, means_and_ends
 from .uncertainty.table_calibration import TableCalibration, calibrate_table
 from .uncertainty.verdict import Verdict
@@ -436,9 +436,18 @@ class Completion:
         """
         return explain_entry(self, row, column, level)
 
-    def certificates(self) -> np.recarray:
-        """How far each column can be trusted: see `certificates.certify`."""
-        return self._certificates.copy()
+    def certificates(self, *, as_frame: bool | None = None):
+        """How far each column can be trusted: see `certificates.certify`.
+
+        Parameters
+        ----------
+        as_frame : bool, optional
+            True: a frame with the names of the columns. False: a record array. Default: a frame if the data came as a
+            frame, a record array else.
+        """
+        if as_frame is None:
+            as_frame = isinstance(self.observations.origin, FrameForm)
+        return certificate_frame(self) if as_frame else self._certificates.copy()
 
     @cached_property
     def _certificates(self) -> np.recarray:

@@ -1,4 +1,4 @@
-"""A filled table in long form: one line for each entry, with its interval and whether it was observed."""
+"""Frames that are made of a completion: its entries with their intervals, and its certificates with names."""
 
 from __future__ import annotations
 
@@ -41,6 +41,19 @@ def long_frame(completion, level: float):
         "high": high.ravel(),
         "kind": kind.ravel().astype(object),
     }
+    return frame_of_columns(lines, completion.observations)
+
+
+def certificate_frame(completion):
+    """The certificates as a frame of the library that the data came from, else of pandas; first the column's name.
+
+    Without names `name` is the number of the column.
+    """
+    table = completion.certificates(as_frame=False)
+    lines = {"name": _labels(completion.column_names, table.size)}
+    for field in table.dtype.names[1:]:
+        values = table[field]
+        lines[field] = values.astype(object) if values.dtype.kind == "U" else values
     return frame_of_columns(lines, completion.observations)
 
 

@@ -93,7 +93,7 @@ def _source_hash(text: str) -> str:
 
 
 def _content(completion, command: str | None) -> dict:
-    summary, table, found = summarise(completion), completion.certificates(), hold_out(completion)
+    summary, table, found = summarise(completion), completion.certificates(as_frame=False), hold_out(completion)
     rows = _open_columns(completion, table)
     return {
         "summary": summary,
