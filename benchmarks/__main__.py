@@ -9,6 +9,7 @@ NAMES = {
     "column_space": "fit_column_space for tall and for wide A, against LAPACK's SVD",
     "real": "complete(M) on a folder of real matrices, against other imputers: errors, times, intervals",
     "gaps": "complete(M) on tables without a complete column, against other imputers: errors, times, intervals",
+    "coverage": "how often hidden entries lie inside their intervals: overall, by width, by value, by row and column",
     "evaluation": "scores of new models from few questions, on a folder of real benchmarks, against averaging and AIPW",
     "ablation": "the factor model with each of its constants changed: error over the error as it is",
     "noisy": "complete(M) on noisy data of low rank, against converged alternating least squares",

@@ -31,6 +31,17 @@ def shipped() -> dict[str, np.ndarray]:
     return {name: load().data.T.astype(float) for name, load in loaders.items()}
 
 
+def tables_in(folders) -> dict[str, np.ndarray]:
+    """The matrix X of every *.npz file in these folders."""
+    tables = {}
+    for folder in folders:
+        for path in sorted(folder.glob("*.npz")):
+            with np.load(path, allow_pickle=False) as arrays:
+                if "X" in arrays:
+                    tables[path.stem] = arrays["X"]
+    return tables
+
+
 def problem(X, share: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The table with gaps, the truth, and what is hidden."""
     rng = np.random.default_rng(seed)
@@ -169,12 +180,7 @@ def main(arguments) -> int:
     if given.large:
         large(given.large)
         return 0
-    tables = shipped()
-    for folder in given.data:
-        for path in sorted(folder.glob("*.npz")):
-            with np.load(path, allow_pickle=False) as arrays:
-                if "X" in arrays:
-                    tables[path.stem] = arrays["X"]
+    tables = shipped() | tables_in(given.data)
     if given.sets:
         tables = {name: tables[name] for name in given.sets}
     compare(tables, given.shares, given.seeds)

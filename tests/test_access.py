@@ -143,3 +143,17 @@ def test_inspect_says_what_a_table_is_like(rng):
 def test_names_in_an_inspection_are_no_html():
     frame = pd.DataFrame({"<b>": [1.0, np.nan], "c": [np.nan, 1.0]})
     assert "<b>" not in co.inspect(frame)._repr_html_()
+
+
+def test_certificates_are_a_frame_with_names_where_the_data_were_one(rng):
+    M = tables(rng)[1]
+    names = [f"c{j}" for j in range(M.shape[1])]
+    array = co.complete(M).certificates()
+    assert isinstance(array, np.recarray)
+    for library in (pd, pl):
+        completion = co.complete(library.DataFrame(dict(zip(names, M.T))))
+        frame = completion.certificates()
+        assert isinstance(frame, library.DataFrame) and list(frame["name"]) == names
+        assert list(frame["verdict"]) == array.verdict.tolist()
+        assert str(completion.certificates(as_frame=False).tolist()) == str(array.tolist())
+    assert list(co.complete(M).certificates(as_frame=True)["name"]) == list(range(M.shape[1]))

@@ -335,3 +335,17 @@ def test_asked_entries_of_a_table_without_a_complete_column_have_intervals(run, 
     found = pd.read_csv("answers.csv")
     assert code == 0 and err == "" and (found.low < found.value).all() and (found.value < found.high).all()
     assert 0.84 < ((found.low <= M[i, j]) & (M[i, j] <= found.high)).mean() < 0.96
+
+
+def test_all_filled_entries_are_listed_with_their_intervals(run, folder):
+    M, known = gappy(folder, m=40, n=60, noise=0.3)
+    code, out, err = run("complete", "t.csv", "-o", "filled.csv", "--intervals", "listed.csv", "--level", 0.9)
+    found, filled = pd.read_csv("listed.csv"), pd.read_csv("filled.csv")
+    assert code == 0 and err == "" and "listed.csv" in out
+    i, j = np.nonzero(np.isnan(known))
+    assert found.row.tolist() == i.tolist() and found.column.tolist() == [f"c{k}" for k in j]
+    assert np.allclose(found.value, filled.to_numpy()[i, j]) and (found.low < found.value).all()
+    assert 0.84 < ((found.low <= M[i, j]) & (M[i, j] <= found.high)).mean() < 0.96
+    code, _, err = run("complete", "t.csv", "-o", "more.csv", "--intervals", "listed.csv")
+    assert code == 2 and "listed.csv exists" in err
+    assert run("complete", "t.csv", "-o", "more.csv", "--intervals", "listed.npy")[0] == 2

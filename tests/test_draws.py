@@ -52,7 +52,7 @@ def test_entries_of_a_column_and_of_a_row_are_correlated_as_the_model_says(rng):
         draws = completion.sample(20_000, random_state=1)
         draws = draws.transpose(0, 2, 1) if learned.is_turned else draws
         calibration = completion._calibration
-        factors = calibration.rows.factors, completion._column_factors(np.arange(completion.shape[1]))
+        factors = calibration.row_factors, calibration.column_factors
         of_rows, of_columns = factors[::-1] if learned.is_turned else factors
         k = calibration.half_width(0.9) / NORMAL
         j = int(np.argmax(filled.sum(axis=0)))

@@ -446,3 +446,24 @@ def test_complete_rows_alone_teach_what_rows_with_gaps_need(rng, n, p, k):
         filled = co.CompleteRowsImputer().fit(T[:n]).transform(new)
         ratios.append(np.linalg.norm(filled - T[n:]) / np.linalg.norm(expected - T[n:]))
     assert np.median(ratios) < 1.05 and max(ratios) < 2
+
+
+@pytest.mark.parametrize("n_complete", [40, 400])
+@pytest.mark.parametrize("Imputer", [CompleteRowsImputer, CompleteColumnsImputer])
+def test_intervals_and_deviations_of_new_samples(rng, Imputer, n_complete):
+    """90 % intervals of new samples hold 84 to 96 %; known entries are their own."""
+    W = rng.standard_normal((3, 12))
+    X = rng.standard_normal((800, 3)) @ W + 0.5 * rng.standard_normal((800, 12))
+    gaps = rng.random(X.shape) < 0.4
+    gaps[:, :7] = False
+    gaps[:n_complete] = False
+    M = np.where(gaps, np.nan, X)
+    imputer = Imputer(bounds=(-50, 50)).fit(M[:600])
+    low, high = imputer.predict_interval(M[600:], 0.9)
+    new, asked = X[600:], gaps[600:]
+    assert (low[~asked] == new[~asked]).all() and (high[~asked] == new[~asked]).all()
+    filled = imputer.transform(M[600:])
+    assert ((low <= filled) & (filled <= high)).all()
+    assert 0.84 < np.mean((low <= new)[asked] & (new <= high)[asked]) < 0.96
+    std = imputer.predict_std(M[600:])
+    assert (std[~asked] == 0).all() and np.allclose(std[asked], (high - low)[asked] / 2 / 1.6448536)

@@ -23,7 +23,7 @@ from ._support.arguments import (
 from ._support.logs import logged, logger
 from ._support.provenance import run_facts
 from ._support.threads import in_threads, one_blas_thread
-from .data.frames import frame_of
+from .data.frames import FrameForm, frame_of
 from .data.observations import Observations, as_observations, place_of
 from .data.sampling import observe
 from .data.set_aside import choices_of
@@ -56,9 +56,10 @@ from .uncertainty.draws import (
 from .uncertainty.explaining import explain_entry
 from .uncertainty.explanation import Explanation
 from .uncertainty.factor_posterior import mean_deviations, noise_std
-from .uncertainty.held_out import held_out_scores, scores_of_columns, scores_of_trials
-from .uncertainty.long_frame import long_frame, values_and_ends
+from .uncertainty.held_out import scores_of_columns, scores_of_trials
+from .uncertainty.long_frame import certificate_frame, long_frame, values_and_ends
 from .uncertainty.means import mean_errors, means_and_ends
+from .uncertainty.table_calibration import TableCalibration, calibrate_table
 from .uncertainty.verdict import Verdict
 
 METHODS = "auto", "factor model", "full columns", "als", "soft_impute", "svt", "optspace", "tall_project"
@@ -304,20 +305,14 @@ class Completion:
             spread = self.learned.deviations(rows.astype(np.int64), columns.astype(np.int64))
             spread[self.observations.locate(rows, columns) >= 0] = 0.0
         with np.errstate(over="ignore"):
-            return spread * self._calibration.rows.factors[rows] * self._column_factors(columns)
+            return spread * self._calibration.row_factors[rows] * self._column_factors(columns)
 
     def _column_factors(self, columns) -> np.ndarray:
         """By how much entries of these columns are farther off than predicted, as those held out tell."""
         if self.learned is not None:
-            return self._factors_of_columns[columns]
+            return self._calibration.column_factors[columns]
         which, places = np.unique(columns, return_inverse=True)
         return self._calibration.column_factors(scores_of_columns(self, which), which)[places]
-
-    @cached_property
-    def _factors_of_columns(self) -> np.ndarray:
-        assert self.learned is not None  # Only tables that the factor model filled are asked.
-        scores = held_out_scores(self.learned, self.observations)
-        return self._calibration.column_factors(scores, np.arange(self.shape[1]))
 
     def sample(self, n: int, *, rows=None, columns=None, random_state=None) -> np.ndarray:
         """Filled tables drawn from the posterior predictive distribution, for multiple imputation.
@@ -356,7 +351,7 @@ class Completion:
         else:
             given = self.space, self.used, self.noise_variance, plain_noise(self)
             deviations = column_deviations(*given, n, rows, columns, rng)
-        factors = self._calibration.rows.factors[rows][:, None] * self._column_factors(columns)
+        factors = self._calibration.row_factors[rows][:, None] * self._column_factors(columns)
         deviations *= refuse_infinite(self._calibration.half_width(LEVEL)) / NORMAL * factors
         return drawn_tables(predictions, deviations, is_filled, self._keep_in_bounds)
 
@@ -386,8 +381,8 @@ class Completion:
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.learned is not None:
             means = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in self._blocks()])
-            usual = float(np.sqrt(np.mean(self._calibration.rows.factors**2)))
-            factors = usual * self._factors_of_columns
+            usual = float(np.sqrt(np.mean(self._calibration.row_factors**2)))
+            factors = usual * self._calibration.column_factors
             half = self._calibration.half_width(level) * factors * mean_deviations(self.learned, self.observations)
             return means, means - half, means + half
         return means_and_ends(self, self._mean_errors(unbiased).half_width(level), unbiased)
@@ -417,9 +412,9 @@ class Completion:
             raise ValueError(no_variances(self.observations.values))
 
     @cached_property
-    def _calibration(self) -> Calibration:
+    def _calibration(self) -> Calibration | TableCalibration:
         if self.learned is not None:
-            return calibrate(held_out_scores(self.learned, self.observations), self.shape[0])
+            return calibrate_table(self.learned, self.observations, self.run.get("n_columns_learned_from"))
         known = self.noise_variance > 0 or np.isfinite(self.space.noise_std)
         by_column = bool(self._trials.is_left_out.all())
         return calibrate(scores_of_trials(self._trials), self.shape[0], is_noise_known=known, by_column=by_column)
@@ -458,9 +453,18 @@ class Completion:
         """
         return explain_entry(self, row, column, level)
 
-    def certificates(self) -> Certificates:
-        """How far each column can be trusted: see `certificates.certify`."""
-        return self._certificates.copy()
+    def certificates(self, *, as_frame: bool | None = None):
+        """How far each column can be trusted: see `certificates.certify`.
+
+        Parameters
+        ----------
+        as_frame : bool, optional
+            True: a frame with the names of the columns. False: a record array. Default: a frame if the data came as a
+            frame, a record array else.
+        """
+        if as_frame is None:
+            as_frame = isinstance(self.observations.origin, FrameForm)
+        return certificate_frame(self) if as_frame else self._certificates.copy()
 
     @cached_property
     def _certificates(self) -> Certificates:

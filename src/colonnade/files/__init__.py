@@ -1,7 +1,7 @@
 """Files in and out, with the names of rows and columns: npy, npz, csv, Parquet, Zarr, xlsx and netCDF."""
 
 from .tables.arrays import checked_headers
-from .tables.entries import Asked, read_asked, write_entries
+from .tables.entries import Asked, filled_entries, read_asked, write_entries
 from .tables.kinds import SUFFIXES, FileForm, holds_one_zarr, is_zarr
 from .tables.observed import write_observed
 from .tables.reading import read
@@ -14,6 +14,7 @@ __all__ = [
     "FileForm",
     "check_scores_path",
     "checked_headers",
+    "filled_entries",
     "holds_one_zarr",
     "is_zarr",
     "read",

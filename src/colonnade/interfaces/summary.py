@@ -36,7 +36,7 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
     m, n = completion.shape
     seen, status = completion.n_observed, completion.status
     filled, full = np.isin(status, [one for one in Status if one.is_filled]), status == Status.FULL
-    table = completion.certificates() if verdicts else None
+    table = completion.certificates(as_frame=False) if verdicts else None
     words, counts = np.unique(() if table is None else table.verdict, return_counts=True)
     noise = completion.noise_std
     n_empty_rows = 0 if completion.center is None else int(np.isnan(completion.center).sum())

@@ -35,6 +35,8 @@ def thin_factors(learned: Learned, o: Observations) -> tuple[ColumnSpace, np.nda
     scale = 2.0 ** np.floor(np.log2(largest)) if largest > 0 else 1.0
     side /= scale
     basis, coefficients, sizes = _orthonormal(left, right)
+    # What is constant at 0, or at its level, stays so to the last digit.
+    basis[(left == 0).all(axis=1)], coefficients[:, (right == 0).all(axis=0)] = 0.0, 0.0
     with np.errstate(over="ignore"):
         coefficients, sizes = coefficients * scale, sizes * scale
     coefficients[:, status == Status.NO_OBSERVATION] = np.nan

@@ -24,7 +24,7 @@ _ENOUGH = 100  # Scores from which the two sides of an interval may differ.
 _FAR = 10.0  # Typical scores at which squares are cut: one outlier must not set the factor of its row or column.
 _MEDIAN_SQUARE = 0.4549  # Of a standard normal variable.
 _JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
-_ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
+ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
 _LARGEST = 1e100  # Scores beyond which errors are not told apart.
 
 
@@ -103,8 +103,9 @@ class Spreads(NamedTuple):
     sums: np.ndarray
 
     @classmethod
-    def of(cls, groups, squares, n: int) -> Spreads:
-        counts, sums = np.bincount(groups, minlength=n).astype(np.float64), np.bincount(groups, squares, n)
+    def of(cls, groups, squares, n: int, each=None) -> Spreads:
+        """From scores of these groups and their squares; each counts as `each` scores, by default 1."""
+        counts, sums = np.bincount(groups, each, n).astype(np.float64), np.bincount(groups, squares, n)
         prior = fit_inverse_gamma(counts, sums) if squares.any() else InverseGamma(1.0, 1.0)
         return cls(prior, counts, sums)
 
@@ -113,9 +114,10 @@ class Spreads(NamedTuple):
         """The factor of every group."""
         return np.sqrt(self.prior.variances(self.counts, self.sums))
 
-    def factors_without(self, groups, squares) -> np.ndarray:
-        """For each of some scores the factor of its group without it."""
-        return np.sqrt(self.prior.variances(self.counts[groups] - 1, np.maximum(self.sums[groups] - squares, 0.0)))
+    def factors_without(self, groups, squares, each=1.0) -> np.ndarray:
+        """For each of some scores, which counts as `each` scores, the factor of its group without it."""
+        counts = np.maximum(self.counts[groups] - each, 0.0)
+        return np.sqrt(self.prior.variances(counts, np.maximum(self.sums[groups] - squares, 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,10 @@ class Calibration:
     most_by_row: float
     is_noise_known: bool = True
 
+    @property
+    def row_factors(self) -> np.ndarray:
+        return self.rows.factors
+
     def column_factors(self, scores: Scores, which) -> np.ndarray:
         """g_j of the columns `which`, rising, from all scores that they have; shape (k,)."""
         places = np.searchsorted(which, scores.columns)
@@ -170,7 +176,7 @@ class Calibration:
         """Low and high end of an interval about a prediction, in deviations times factors."""
         if self.above.values.size == 0 and not self.is_noise_known:
             return -np.inf, np.inf
-        return _ends(self.below, self.above, level)
+        return ends_of(self.below, self.above, level)
 
     def half_width(self, level: float) -> float:
         """Half the width of an interval, in deviations times factors."""
@@ -185,32 +191,32 @@ def calibrate(scores: Scores, m: int, *, is_noise_known: bool = True, by_column:
     """
     scores = Scores(*(figures[scores.weights > 0] for figures in scores))
     x = scores.ratios
-    most = _most(x)
+    most = far_square(x)
     squares = np.minimum(x**2, most)
     rows = Spreads.of(scores.rows, squares, m)
     x = x / rows.factors_without(scores.rows, squares)
     columns, places = np.unique(scores.columns, return_inverse=True)
-    most_by_row = _most(x)
+    most_by_row = far_square(x)
     squares = np.minimum(x**2, most_by_row)
     spreads = Spreads.of(places, squares, columns.size)
     if not by_column:
-        spreads = spreads._replace(prior=_ALL_ALIKE)
-    sides = _sides(x / spreads.factors_without(places, squares), scores.weights)
+        spreads = spreads._replace(prior=ALL_ALIKE)
+    sides = sides_of(x / spreads.factors_without(places, squares), scores.weights)
     return Calibration(rows, spreads.prior, *sides, most, most_by_row, is_noise_known)
 
 
-def _most(x) -> float:
+def far_square(x) -> float:
     """The square of a score that is far beyond the typical one."""
     usual = float(np.median(x**2)) / _MEDIAN_SQUARE if x.size else 0.0
     return _FAR**2 * usual if usual > 0 else np.inf
 
 
-def _sides(x, weights) -> tuple[Quantiles, Quantiles]:
+def sides_of(x, weights) -> tuple[Quantiles, Quantiles]:
     """Quantiles below and above the prediction: of sizes, or of either side if that lowers the interval score."""
     if x.size >= _ENOUGH:
         halves = slice(0, None, 2), slice(1, None, 2)
         scores = [
-            sum(_interval_score(x[b], weights[b], sides(x[a], weights[a])) for a, b in (halves, halves[::-1]))
+            sum(mean_interval_score(x[b], weights[b], sides(x[a], weights[a])) for a, b in (halves, halves[::-1]))
             for sides in (_symmetric, _one_by_one)
         ]
         if scores[1] < scores[0]:
@@ -227,7 +233,7 @@ def _one_by_one(x, weights) -> tuple[Quantiles, Quantiles]:
     return Quantiles.of(-x, weights, are_sizes=False), Quantiles.of(x, weights, are_sizes=False)
 
 
-def _ends(below: Quantiles, above: Quantiles, level: float) -> tuple[float, float]:
+def ends_of(below: Quantiles, above: Quantiles, level: float) -> tuple[float, float]:
     """Ends with equal tails; where these would leave out the prediction itself, one end is there."""
     if above.are_sizes:
         half = above.at(level)
@@ -240,8 +246,8 @@ def _ends(below: Quantiles, above: Quantiles, level: float) -> tuple[float, floa
     return -max(0.0, below.at(1 - low)), max(0.0, above.at(high))
 
 
-def _interval_score(x, weights, sides) -> float:
+def mean_interval_score(x, weights, sides) -> float:
     """Width plus 2 / (1 - level) times the miss (Gneiting and Raftery 2007), on average."""
-    low, high = _ends(*sides, _JUDGED_AT)
+    low, high = ends_of(*sides, _JUDGED_AT)
     miss = np.maximum(0.0, np.maximum(low - x, x - high))
     return high - low + 2 / (1 - _JUDGED_AT) * float(np.average(miss, weights=weights))

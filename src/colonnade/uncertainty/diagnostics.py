@@ -8,7 +8,7 @@ import numpy as np
 
 from ..model.column_space import fit_column_space
 from ..model.full_columns.trials import able_columns, left_out, trials, unseen_shares
-from .calibration import Calibration, Scores, calibrate
+from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_trials
 from .verdict import EXACT, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
 
@@ -122,20 +122,33 @@ def _of_factor_model(completion) -> HeldOut | None:
     predicted = found.predicted.copy()
     completion._keep_in_bounds(predicted)
     errors = np.abs(found.truth - predicted)
-    halves = [Scores(*(figures[k::2] for figures in scores)) for k in (0, 1)]
-    within, low, high = [], np.full(errors.size, np.nan), np.full(errors.size, np.nan)
-    known = np.flatnonzero(found.deviations > 0)  # As in `scores_of_held_out`.
-    for k, (part, other) in enumerate(zip(halves, halves[::-1])):
-        calibration = calibrate(other, completion.shape[0])
-        within.append(_within(calibration, part).mean(axis=0))
-        low[known[k::2]], high[known[k::2]] = _distances(calibration, part)
+    if completion.learned.is_exact:  # Nothing is calibrated: the deviations of the fit without the entries count.
+        scores = scores_of_held_out(completion.learned, completion.observations)
+        x, weights = scores.ratios, scores.weights
+    else:
+        x, weights = completion._calibration.x, completion._calibration.weights
+    coverage = _covered_by_the_other_half(x, weights)
     unit = float(errors.max()) or 1.0
     error = unit * float(np.sqrt(np.mean((errors / unit) ** 2)))
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
-    ends = _ends_in_bounds(completion, predicted, low, high)
-    places = found.rows, found.columns
-    return HeldOut(found.truth, predicted, error, spread, LEVELS, np.mean(within, axis=0), *places, *ends)
+    low, high = ends_of(*sides_of(x, weights), LEVEL)
+    calibration = completion._calibration
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = found.deviations * calibration.row_factors[found.rows] * calibration.column_factors[found.columns]
+        ends = _ends_in_bounds(completion, predicted, low * size, high * size)
+    return HeldOut(found.truth, predicted, error, spread, LEVELS, coverage, found.rows, found.columns, *ends)
+
+
+def _covered_by_the_other_half(x, weights) -> np.ndarray:
+    """Share of the scores within their intervals at each of `LEVELS`; each half has the quantiles of the other."""
+    within = np.empty((x.size, LEVELS.size), bool)
+    for half, other in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
+        sides = sides_of(x[other], weights[other])
+        for k, level in enumerate(LEVELS):
+            low, high = ends_of(*sides, level)
+            within[half, k] = (low <= x[half]) & (x[half] <= high)
+    return np.average(within, axis=0, weights=weights)
 
 
 def verdict_on(completion) -> Verdict:

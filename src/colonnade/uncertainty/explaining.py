@@ -173,7 +173,7 @@ def _verdict(completion, j: int) -> tuple[str | None, str | None]:
     """The verdict on the column and what would help it; None for tables too large to judge all columns."""
     if hasattr(completion, "block") or completion.shape[1] > _MOST_JUDGED:
         return None, None
-    found = completion.certificates()[j]
+    found = completion.certificates(as_frame=False)[j]
     return str(found.verdict), remedy(str(found.verdict), int(found.more_entries))
 
 

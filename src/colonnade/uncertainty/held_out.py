@@ -10,19 +10,14 @@ from ..model.selection import Learned
 from ..model.solve import Status
 from .calibration import Scores
 
-_FEW = 100  # Scores of columns with gaps below which those of all columns count.
-
-
-def held_out_scores(learned: Learned, o: Observations) -> Scores:
-    """Of the entries that a factor model did not see while its settings were chosen; none if the fit is exact.
-
-    An entry of a column with many gaps stands for many unseen ones. Where hardly any column has gaps, all count alike.
-    """
-    return no_scores() if learned.held_out is None or learned.is_exact else scores_of_held_out(learned, o)
+_FEW = 20  # Scores of columns with gaps below which those of all columns count: fewer have no 95 % quantile.
 
 
 def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
-    """The same of a model that may fit exactly: that of the held-out entries did not."""
+    """Of the entries that a factor model did not see while its settings were chosen.
+
+    An entry of a column with many gaps stands for many unseen ones. Where hardly any column has gaps, all count alike.
+    """
     found = learned.held_out
     known = found.deviations > 0
     n_observed = o.n_observed[found.columns[known]]

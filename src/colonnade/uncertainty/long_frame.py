@@ -1,4 +1,4 @@
-"""A filled table in long form: one line for each entry, with its interval and whether it was observed."""
+"""Frames that are made of a completion: its entries with their intervals, and its certificates with names."""
 
 from __future__ import annotations
 
@@ -49,6 +49,19 @@ def values_and_ends(completion, level: float) -> tuple[np.ndarray, np.ndarray, n
         value[:, at] = completion.columns(columns)
         low[:, at], high[:, at] = completion.interval(rows, columns, level)
     return value, low, high
+
+
+def certificate_frame(completion):
+    """The certificates as a frame of the library that the data came from, else of pandas; first the column's name.
+
+    Without names `name` is the number of the column.
+    """
+    table = completion.certificates(as_frame=False)
+    lines = {"name": _labels(completion.column_names, table.size)}
+    for field in table.dtype.names[1:]:
+        values = table[field]
+        lines[field] = values.astype(object) if values.dtype.kind == "U" else values
+    return frame_of_columns(lines, completion.observations)
 
 
 def _labels(names, count: int) -> np.ndarray:

@@ -86,6 +86,18 @@ def write_entries(completion, wanted, path, *, level: float = 0.9, force: bool =
         write_labelled(asked.labels, [value, low, high], [*asked.fields, "value", "low", "high"], path, working, like)
 
 
+def filled_entries(completion) -> Asked:
+    """All entries that were filled, row after row of the matrix; the labels are positions from 0 without names."""
+    import pyarrow
+
+    rows, columns = np.nonzero(completion.filled_mask())
+    sides = (completion.row_names, rows), (completion.column_names, columns)
+    labels = [pyarrow.chunked_array([at if names is None else names[at].tolist()]) for names, at in sides]
+    origin = completion.observations.origin
+    form = origin if isinstance(origin, FileForm) else FileForm("npy")
+    return Asked(_fields(origin, None, None), list(form.oriented(labels)), rows, columns)
+
+
 def _fields(form, row, column) -> tuple[str, str]:
     known = form.fields[:2] if isinstance(form, FileForm) and form.fields is not None else ("row", "column")
     fields = known[0] if row is None else row, known[1] if column is None else column

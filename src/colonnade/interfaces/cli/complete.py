@@ -125,8 +125,9 @@ _SCORES_MODEL = (
 )
 @click.option(
     "--intervals",
-    is_flag=True,
-    help="List the filled values with intervals in a second sheet of an xlsx output. Default: no.",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every filled value with the ends of its interval to this csv or Parquet file. The name of an xlsx"
+    " output lists them in its second sheet instead. Default: no such file.",
 )
 @click.option(
     "--strict", is_flag=True, help="Exit with code 4 if a row or column could not be filled. Default: exit with 0."
@@ -149,19 +150,24 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
 
     started = time.perf_counter()
     level, how = options.pop("level"), {name: options.pop(name) for name in ("rounding", "intervals")}
-    how["intervals"] = level if how["intervals"] else None
+    intervals = how["intervals"]
+    in_sheet = intervals is not None and intervals in outputs
+    how["intervals"] = level if in_sheet else None
     options["center"] = {"auto": "auto", "yes": True, "no": False}[options["center"]]
     engine = chosen_engine(inputs, options)
     _refuse_method_of_memory(engine, options)
     if entries is not None and options["method"] not in ("auto", "factor model", "full columns"):
         method = options["method"].replace("_", "-")
         raise click.UsageError(f"--entries writes intervals, but {method} has none; leave out --method or --entries")
-    if any(how.values()) and options["method"] not in ("auto", "factor model", "full columns"):
+    if (how["rounding"] or intervals) and options["method"] not in ("auto", "factor model", "full columns"):
         raise click.UsageError("--round and --intervals need uncertainties, but this --method has none; leave it out")
     if options.pop("dry_run"):
         dry_run(inputs, options, engine)
         return
-    _refuse_equal_names([*outputs, scores, report])
+    listed = None if in_sheet else intervals
+    _refuse_equal_names([*outputs, scores, report, listed])
+    if listed is not None:
+        _check_intervals(listed, engine, force)
     if report is not None:
         check_report(report, force)
     if scores is not None:
@@ -176,9 +182,11 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         outputs, completion, source = complete_by_blocks(inputs, outputs, entries, level, force, options)
         summary = summarise(completion, verdicts=False)
     scored = [] if scores is None else _write_scores(completion.observations, scores, level, force)
+    if listed is not None:
+        _write_intervals(completion, listed, level, force)
     if report is not None:
         _write_report(completion, report, _file_name(inputs), force)
-    outputs = [*outputs, *(path for path in (scores, report) if path is not None)]
+    outputs = [*outputs, *(path for path in (scores, listed, report) if path is not None)]
     if as_json:
         facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
         facts |= {} if scores is None else {"scores": _SCORES_MODEL}
@@ -283,14 +291,14 @@ def _check_how(how: dict, outputs, entries) -> None:
     if how["rounding"] is not None and not kinds & {"csv", "xlsx"}:
         raise click.UsageError("--round needs a csv or xlsx output; name one with --output")
     if how["intervals"] is not None and "xlsx" not in kinds:
-        raise click.UsageError("--intervals needs an xlsx output; name one with --output")
+        raise click.UsageError("--intervals names an output that is no xlsx file; name another csv or Parquet file")
 
 
 def _refuse_equal_names(paths) -> None:
     named = [path.absolute() for path in paths if path is not None]
     for path in named:
         if named.count(path) > 1:
-            raise click.UsageError(f"{path.name} is named twice: --output, --scores and --report need different names")
+            raise click.UsageError(f"{path.name} is named twice: every output needs a name of its own")
 
 
 def _check_scores(path: Path, engine: str, force: bool) -> None:
@@ -303,6 +311,26 @@ def _check_scores(path: Path, engine: str, force: bool) -> None:
     if path.exists() and not force:
         raise click.UsageError(f"{path} exists; choose another name with --scores, or replace it with --force")
     refuse_existing(path, force)
+
+
+def _check_intervals(path: Path, engine: str, force: bool) -> None:
+    from ..._support.atomic_writing import refuse_existing
+    from ...files import SUFFIXES
+
+    if engine != "memory":
+        raise click.UsageError("--intervals needs the data in memory; leave it out, or raise --memory-limit")
+    if SUFFIXES.get(path.suffix.lower()) not in ("csv", "parquet"):
+        raise click.UsageError(f"--intervals writes a csv or Parquet file, or the second sheet of an xlsx; got {path}")
+    if path.exists() and not force:
+        raise click.UsageError(f"{path} exists; choose another name with --intervals, or replace it with --force")
+    refuse_existing(path, force)
+
+
+def _write_intervals(completion, path: Path, level: float, force: bool) -> None:
+    from ...files import filled_entries, write_entries
+
+    with progress("writing"):
+        write_entries(completion, filled_entries(completion), path, level=level, force=force)
 
 
 def _write_scores(observations, path: Path, level: float, force: bool) -> list[str]:

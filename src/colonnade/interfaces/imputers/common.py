@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..._support.arguments import OR_AUTO, as_count, is_auto
+from ..._support.arguments import OR_AUTO, as_count, as_real, is_auto
 from ..._support.numbers import array_of, numbers_of
 from ..._support.threads import in_threads, one_blas_thread
 from ...completion import Completion, complete
@@ -20,6 +20,7 @@ from ...data.sources import real_dtype
 from ...model.full_columns.learn import learn, with_mean
 from ...model.full_columns.wild_entries import without_wild
 from ...model.solve import solve_columns
+from ...uncertainty.draws import LEVEL, NORMAL
 
 _BLOCK_CELLS = 100_000  # how much is filled at a time: what stays in a processor's own memory,
 _BLOCK_SAMPLES = 64  # and samples that may share one factorisation
@@ -93,6 +94,48 @@ class CompleteSideImputer(Imputer):
         self.refine = refine
         self.bounds = bounds
         self.random_state = random_state
+
+    @one_blas_thread()
+    def predict_interval(self, X, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Ends between which entries, measured anew, lie with probability `level`.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+        level : float
+            Between 0 and 1. Left-out entries of the training data calibrate the width.
+
+        Returns
+        -------
+        low, high : arrays of shape (n_samples, n_features)
+            Known entries are their own interval; NaN where the data determine nothing.
+        """
+        check_is_fitted(self)
+        level, samples = as_real("level", level, 0, 1, "()"), samples_of(self, X, reset=False)
+        gaps, filled = np.isnan(samples), self._without_gaps(samples)
+        ends = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for shift in self._shifts(samples, level):
+                end = (filled + shift).astype(samples.dtype)
+                keep_in_bounds(end, self._bounds)
+                ends.append(np.where(gaps, end, samples))
+        return tuple(ends)
+
+    def predict_std(self, X) -> np.ndarray:
+        """Standard deviations of the entries about their predictions.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        std : array of shape (n_samples, n_features)
+            0 at known entries. 1.645 of them are half a 90 % interval.
+        """
+        low, high = self.predict_interval(X, LEVEL)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (high - low) / (2 * NORMAL)
 
     def _completion(self, observations: Observations, sizes: str, refine) -> Completion:
         """What `complete` makes of the training data; `sizes` names m and d in words."""

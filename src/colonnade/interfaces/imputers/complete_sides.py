@@ -14,6 +14,7 @@ from ...model.column_space import ColumnSpace
 from ...model.full_columns.out_of_line import solve_in_line
 from ...model.solve import Status
 from .common import CompleteSideImputer, no_complete
+from .low_rank import LowRankImputer
 
 _FILLED = [status for status in Status if status.is_filled]
 
@@ -70,13 +71,29 @@ class CompleteRowsImputer(CompleteSideImputer):
         self.components_ = completion.basis.T
         self.center_ = completion.center
         self._space, self._penalty = completion.space, completion.penalty
+        self._taught = completion
         return completion
 
     def _training(self, completion) -> np.ndarray:
         return completion.to_dense().T
 
+    def _shifts(self, samples, level: float) -> list[np.ndarray]:
+        """Ends of intervals less the prediction: new samples are further columns of the training table."""
+        at, features = np.nonzero(np.isnan(samples))
+        shifts = [np.zeros(samples.shape), np.zeros(samples.shape)]
+        if at.size:
+            longer = self._taught.extend(samples.astype(self._taught.dtype).T)
+            places = features, self._taught.shape[1] + at
+            for shift, end in zip(shifts, longer.interval(*places, level)):
+                shift[at, features] = end - longer.entries(*places)
+        return shifts
+
     def _predict(self, samples, at, known, predicted, n_threads) -> None:
         """Write every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
+        if self._taught.learned is not None:  # Few rows are complete, so that all taught: see `complete`.
+            longer = self._taught.extend(samples.astype(self._taught.dtype).T)
+            predicted[:] = longer.columns(np.arange(self._taught.shape[1], longer.shape[1])).T
+            return
         observations = _rows_as_columns(samples.shape, at, known)
         space = _in_precision(self._space, samples.dtype)
         coefficients, status, _ = solve_in_line(space, observations, penalty=self._penalty, n_threads=n_threads)
@@ -152,6 +169,7 @@ class CompleteColumnsImputer(CompleteSideImputer):
         A = samples[:, self.complete_features_]
         self._predictor = _Predictor.of(A, completion.space)
         self._gap_filler = CompleteRowsImputer(**self.get_params()).fit(A)
+        self._spreading = LowRankImputer(bounds=None, random_state=self.random_state).fit(samples)
         return completion
 
     def _training(self, completion) -> np.ndarray:
@@ -166,6 +184,11 @@ class CompleteColumnsImputer(CompleteSideImputer):
         self._gap_filler._fill(samples[:, self.complete_features_], A, n_threads)
         predicted[:] = self._linear(A)
         predicted[:, self.complete_features_] = A
+
+    def _shifts(self, samples, level: float) -> list[np.ndarray]:
+        """Ends of intervals less the prediction, as a factor model of the training data says of its own."""
+        filled = self._spreading.transform(samples)
+        return [end - filled for end in self._spreading.predict_interval(samples, level)]
 
     def _linear(self, A) -> np.ndarray:
         """The linear function of complete features, shape (k, n_complete), for all features; NaN if undetermined."""

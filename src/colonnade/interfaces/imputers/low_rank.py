@@ -17,10 +17,10 @@ from ...completion import Completion, complete
 from ...data.observations import Observations
 from ...model.column_space import fix_signs
 from ...model.factor_model import FactorModel
+from ...model.leverage import leave_out
 from ...model.selection import Learned, solve_new_columns
-from ...uncertainty.calibration import calibrate
 from ...uncertainty.draws import LEVEL, NORMAL
-from ...uncertainty.held_out import held_out_scores
+from ...uncertainty.table_calibration import TableCalibration, calibrate_table
 from .common import Imputer, keep_in_bounds, samples_of, without_infinite
 
 _BLOCK_NUMBERS = 10_000_000  # Numbers in the covariances of the samples that are filled at a time: 80 MB.
@@ -112,7 +112,7 @@ class LowRankImputer(Imputer):
         low, high = samples.copy(), samples.copy()
         with np.errstate(over="ignore", invalid="ignore"):
             for gaps in self._gaps(samples):
-                spread, center = self._factors[gaps.features] * gaps.deviations(), gaps.predictions()
+                spread, center = gaps.factors(self._calibration) * gaps.deviations(), gaps.predictions()
                 for target, end in zip((low, high), self._calibration.ends(level)):
                     gaps.write(target, center + end * spread, self._bounds)
         return low, high
@@ -135,7 +135,7 @@ class LowRankImputer(Imputer):
         std = np.where(np.isnan(samples), np.nan, 0).astype(samples.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             for gaps in self._gaps(samples):
-                gaps.write(std, self._spread_factors[gaps.features] * gaps.deviations(), None)
+                gaps.write(std, self._to_normal * gaps.factors(self._calibration) * gaps.deviations(), None)
         return std
 
     def _learn(self, samples) -> Completion:
@@ -149,12 +149,9 @@ class LowRankImputer(Imputer):
         none = np.zeros((0, learned.model.rank + 1)), np.zeros((0, 0))
         model = replace(learned.model, Z=none[0], column_covariance=none[1])
         self._learned = replace(learned, model=model, held_out=None)
-        scores = held_out_scores(learned, completion.observations)
-        found = calibrate(scores, samples.shape[0])
-        # Features are columns of the table. A new sample has the usual factor, because nothing of it was held out.
-        of_features = found.column_factors(scores, np.arange(samples.shape[1]))
-        self._factors = float(np.sqrt(np.mean(found.rows.factors**2))) * of_features
-        self._calibration = replace(found, rows=found.rows._replace(counts=np.zeros(0), sums=np.zeros(0)))
+        # Factors of the training samples are not needed again either: the known entries of a sample tell its factor.
+        none = np.zeros(0)
+        self._calibration = replace(calibrate_table(learned, completion.observations), row_factors=none, x=none)
         self._keep(model, completion.choices)
         return completion
 
@@ -182,17 +179,19 @@ class LowRankImputer(Imputer):
         """A copy of the samples with predictions, or draws, in their gaps."""
         filled, draw = samples.copy(), None
         if self.sample_posterior:
-            draw = _Draw.of(self._learned, self._spread_factors, as_generator(self.random_state))
+            draw = _Draw.of(self._learned, as_generator(self.random_state))
         with np.errstate(over="ignore", invalid="ignore"):
             for gaps in self._gaps(samples):
-                values = gaps.predictions() if draw is None else draw.values(gaps)
+                values = gaps.predictions()
+                if draw is not None:
+                    values += self._to_normal * gaps.factors(self._calibration) * draw.deviations(gaps)
                 gaps.write(filled, values, self._bounds)
         return without_infinite(filled)
 
     @property
-    def _spread_factors(self) -> np.ndarray:
-        """By which predicted deviations of each feature are multiplied, so that normal 90 % intervals are ours."""
-        return self._calibration.half_width(LEVEL) / NORMAL * self._factors
+    def _to_normal(self) -> float:
+        """By which calibrated deviations are multiplied, so that normal 90 % intervals are ours."""
+        return self._calibration.half_width(LEVEL) / NORMAL
 
     def _gaps(self, samples):
         """The samples that have gaps, solved some at a time."""
@@ -214,27 +213,41 @@ class _Gaps:
         Where the samples stand among all.
     features, samples : int64 arrays of shape (n_gaps,)
         The places of the gaps; `samples` counts within `which`.
+    known : Observations
+        The samples as columns.
     """
 
     model: FactorModel
     which: np.ndarray
     features: np.ndarray
     samples: np.ndarray
+    known: Observations
 
     @classmethod
     def of(cls, learned: Learned, samples, which, is_seen) -> _Gaps:
         part = samples[which]
         at, features = np.nonzero(np.isnan(part) & is_seen)
         part[:, ~is_seen] = np.nan  # Nothing is known of such a feature, so its entries tell nothing.
-        Z, covariance = solve_new_columns(learned, Observations.from_dense(part.T))
+        known = Observations.from_dense(part.T)
+        Z, covariance = solve_new_columns(learned, known)
         model = replace(learned.model, Z=Z, column_covariance=covariance)
-        return cls(model, which, features.astype(np.int64), at.astype(np.int64))
+        return cls(model, which, features.astype(np.int64), at.astype(np.int64), known)
 
     def predictions(self) -> np.ndarray:
         return self.model.predict(self.features, self.samples)
 
     def deviations(self) -> np.ndarray:
         return self.model.deviations(self.features, self.samples)
+
+    def factors(self, calibration: TableCalibration) -> np.ndarray:
+        """By which predicted deviations are multiplied: factors of the features, and of the samples by what is known.
+
+        Samples are rows of the table that was calibrated, and columns of its model.
+        """
+        features, samples = self.known.rows.astype(np.int64), self.known.entry_columns.astype(np.int64)
+        found = leave_out(self.model, features, samples, self.known.values.astype(np.float64))
+        of_samples = calibration.factors_of_new_rows(samples, features, found, self.which.size)
+        return of_samples[self.samples] * calibration.column_factors[self.features]
 
     def write(self, target, values, bounds) -> None:
         """Write values at the gaps of all samples."""
@@ -251,29 +264,26 @@ class _Draw:
     ----------
     U : array of shape (n_features, q)
         Drawn (u, c) of every feature.
-    factors : array of shape (n_features,)
-        By which deviations from the prediction are multiplied.
     rng : numpy Generator
     """
 
     U: np.ndarray
-    factors: np.ndarray
     rng: np.random.Generator
 
     @classmethod
-    def of(cls, learned: Learned, factors, rng) -> _Draw:
+    def of(cls, learned: Learned, rng) -> _Draw:
         f = learned.model
-        return cls(_drawn(f.U, f.row_covariance, rng), factors, rng)
+        return cls(_drawn(f.U, f.row_covariance, rng), rng)
 
-    def values(self, gaps: _Gaps) -> np.ndarray:
-        """prediction + factor * (drawn fit + noise - fit), in the units of the data."""
+    def deviations(self, gaps: _Gaps) -> np.ndarray:
+        """Drawn fit + noise - fit, in the units of the data, before calibration."""
         f = gaps.model
         Z = f.Z.copy()
         Z[:, :-1] = _drawn(f.Z[:, :-1], f.column_covariance, self.rng)
         predicted = gaps.predictions()
         fitted = replace(f, U=self.U, Z=Z).predict(gaps.features, gaps.samples)
         noise = (f.unit * np.sqrt(f.own_noise))[gaps.features] * self.rng.standard_normal(gaps.features.size)
-        return predicted + self.factors[gaps.features] * (fitted - predicted + noise)
+        return fitted - predicted + noise
 
 
 def _drawn(means, packed, rng) -> np.ndarray:

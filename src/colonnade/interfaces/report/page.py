@@ -69,7 +69,7 @@ def _content(completion, command: str | None, name: str | None) -> dict:
     units = units_of(completion, cells)
     ranked = cells if cells.values.shape == completion.shape else sampled(completion, _MOST_RANKED)
     worst = evidence.worst(completion, ranked, units)
-    columns = details.open_columns(completion, completion.certificates())
+    columns = details.open_columns(completion, completion.certificates(as_frame=False))
     return {
         "first": first_screen(completion, summary, found, name or completion.run.get("file"), worst),
         "table": _table(completion, cells, units),

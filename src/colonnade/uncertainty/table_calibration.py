@@ -1,0 +1,240 @@
+"""Calibration of a table that the factor model has filled: deviations become intervals that hold row by row.
+
+The error of entry (i, j), whose predicted deviation is s_ij, is
+
+    e_ij = s_ij f_i g_j x_ij,      f_i^2 and g_j^2 inverse gamma, their strength learned from all rows and columns.
+
+Held-out entries give the distribution of x, whose quantiles are the ends of intervals (split conformal prediction).
+They are too few to give the factor of every row and column. All other entries, each left out in closed form, tell these
+too: see `model.leverage`. An entry with residual e and leverage h counts as 1 - h scores of size e / (1 - h).
+
+The leverages of column and row are added where the two sides are fitted to each other, as with gaps anywhere. They are
+multiplied, 1 - h = (1 - h_j) (1 - h_i), where the sides are fitted one after the other, as with many full columns. The
+interval score of the held-out entries decides between these two and factors from held-out entries alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..model.inverse_gamma import InverseGamma
+from ..model.leverage import LeftOut, leave_out, leave_out_entries
+from ..model.selection import Learned
+from .calibration import ALL_ALIKE, Quantiles, Scores, Spreads, ends_of, far_square, mean_interval_score, sides_of
+from .held_out import no_scores, scores_of_held_out
+
+KINDS = "added", "multiplied", "held out"  # Where the factors come from.
+_ROUNDS = 4  # Alternations between factors of rows and of columns; a fifth changes them by less than 1 %.
+_MOST = 0.99  # Leverage beyond which an entry tells nothing of its error.
+_ENOUGH = 100  # Held-out entries from which their score decides where the factors come from.
+
+
+class Evidence(NamedTuple):
+    """Scores that tell factors; arrays of shape (k,).
+
+    Attributes
+    ----------
+    rows, columns : int64 arrays
+    ratios : float64 array
+        Errors in predicted deviations.
+    counts : float64 array
+        For how many scores each counts.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    ratios: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of_left_out(cls, rows, columns, found: LeftOut, kind: str) -> Evidence:
+        """Of entries that were left out in closed form."""
+        rest = 1 - found.by_column - found.by_row
+        if kind == "multiplied":
+            rest = (1 - found.by_column) * (1 - found.by_row)
+        rest = np.maximum(rest, 1 - _MOST)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            ratios = found.residuals / rest / found.deviations
+        known = np.isfinite(ratios)
+        return cls(rows, columns, np.where(known, ratios, 0.0), np.where(known, rest, 0.0))
+
+    def squares(self, most: float) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return self.counts * np.minimum(self.ratios**2, most)
+
+
+class Factors(NamedTuple):
+    """f_i and g_j.
+
+    Attributes
+    ----------
+    rows, columns : Spreads
+    most : float
+        Squares of scores count at most as this much.
+    """
+
+    rows: Spreads
+    columns: Spreads
+    most: float
+
+    @classmethod
+    def of(cls, e: Evidence, shape) -> Factors:
+        most = far_square(e.ratios[e.counts > 0])
+        squares, g = e.squares(most), np.ones(shape[1])
+        for _ in range(_ROUNDS):
+            rows = Spreads.of(e.rows, squares / g[e.columns] ** 2, shape[0], e.counts)
+            columns = Spreads.of(e.columns, squares / rows.factors[e.rows] ** 2, shape[1], e.counts)
+            g = columns.factors
+        return cls(rows, columns, most)
+
+    def without(self, e: Evidence) -> np.ndarray:
+        """f_i g_j of some scores, each without its own part in them."""
+        squares, f, g = e.squares(self.most), self.rows.factors, self.columns.factors
+        of_rows = self.rows.factors_without(e.rows, squares / g[e.columns] ** 2, e.counts)
+        return of_rows * self.columns.factors_without(e.columns, squares / f[e.rows] ** 2, e.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class TableCalibration:
+    """What held-out entries, and all others left out, teach of unseen ones.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    row_factors, column_factors : arrays of shape (m,) and (n,)
+    row_prior, column_prior : InverseGamma
+        Of the squares of the factors.
+    most : float
+        Squares of scores count at most as this much in the factors.
+    x, weights : arrays of shape (k,)
+        Held-out errors over deviations and factors, the latter without the entry, and for how many each stands.
+    below, above : Quantiles
+        Of x on either side of the prediction; one and the same, of sizes, where intervals are symmetric.
+    """
+
+    kind: str
+    row_factors: np.ndarray
+    column_factors: np.ndarray
+    row_prior: InverseGamma
+    column_prior: InverseGamma
+    most: float
+    x: np.ndarray
+    weights: np.ndarray
+    below: Quantiles
+    above: Quantiles
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Low and high end of an interval about a prediction, in deviations times factors."""
+        return ends_of(self.below, self.above, level)
+
+    def half_width(self, level: float) -> float:
+        """Half the width of an interval, in deviations times factors."""
+        low, high = self.ends(level)
+        return (high - low) / 2
+
+    def factors_of_new_rows(self, rows, columns, found: LeftOut, count: int) -> np.ndarray:
+        """f of rows that nothing was learned from, by their known entries; shape (count,)."""
+        return _new_factors(self, self.row_prior, rows, self.column_factors[columns], found, count)
+
+    def factors_of_new_columns(self, rows, columns, found: LeftOut, count: int) -> np.ndarray:
+        """g of columns that nothing was learned from, by their known entries; shape (count,)."""
+        return _new_factors(self, self.column_prior, columns, self.row_factors[rows], found, count)
+
+
+def _new_factors(c: TableCalibration, prior: InverseGamma, groups, others, found: LeftOut, count: int) -> np.ndarray:
+    if c.kind == "held out":
+        return np.sqrt(prior.variances(np.zeros(count), np.zeros(count)))
+    e = Evidence.of_left_out(groups, groups, found, c.kind)
+    sums = np.bincount(groups, e.squares(c.most) / others**2, count)
+    return np.sqrt(prior.variances(np.bincount(groups, e.counts, count), sums))
+
+
+def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = None) -> TableCalibration:
+    """Factors of all rows and columns, and quantiles, of a table that the factor model has filled.
+
+    Parameters
+    ----------
+    learned : Learned
+    o : Observations
+    n_columns : int, optional
+        The number of columns that were learned from; others stand after them. Default: all.
+    """
+    (m, n), o = o.shape, o.with_relative_weights()
+    n_columns = n if n_columns is None else n_columns
+    if learned.held_out is None or learned.is_exact:
+        return _nothing_held_out(m, n)
+    rows, columns, left_out = leave_out_entries(learned, o, n_columns)
+    scores, of_scores = _scores(learned, o)
+    tried = []
+    for kind in KINDS:
+        own = Evidence(scores.rows, scores.columns, scores.ratios, np.ones(scores.rows.size))
+        everything = own
+        if kind != "held out":
+            own = Evidence.of_left_out(scores.rows, scores.columns, of_scores, kind)
+            everything = Evidence.of_left_out(rows, columns, left_out, kind)
+        factors = Factors.of(everything, (m, n_columns))
+        tried.append((kind, factors, factors.without(own)))
+    losses = [_loss(learned, scores, without) for _, _, without in tried]
+    kind, factors, without = tried[int(np.argmin(losses)) if scores.rows.size >= _ENOUGH else 0]
+    x = scores.ratios / without
+    f, g = factors.rows.factors, factors.columns.factors
+    priors = factors.rows.prior, factors.columns.prior
+    found = TableCalibration(kind, f, g, *priors, factors.most, x, scores.weights, *sides_of(x, scores.weights))
+    return found if n_columns == n else _with_new_columns(found, learned, o, n_columns)
+
+
+def _with_new_columns(found: TableCalibration, learned: Learned, o: Observations, n_columns: int) -> TableCalibration:
+    """The same with the factors of columns that were added later."""
+    from dataclasses import replace
+
+    count = o.shape[1] - n_columns
+    rows, columns, left_out = leave_out_entries(learned, o, o.shape[1])
+    new = columns >= n_columns
+    some = LeftOut(*(figures[new] for figures in left_out))
+    g = found.factors_of_new_columns(rows[new], columns[new] - n_columns, some, count)
+    return replace(found, column_factors=np.append(found.column_factors, g))
+
+
+def _scores(learned: Learned, o: Observations) -> tuple[Scores, LeftOut]:
+    """Held-out entries with deviations that the final fit has without them, and what that fit says of them.
+
+    Those of the fit that was made without them would be too large: with further entries and sweeps deviations become
+    smaller, and these are what intervals are made of.
+    """
+    scores, found = scores_of_held_out(learned, o), learned.held_out
+    places = o.locate(scores.rows, scores.columns)
+    weights = None if o.weights is None else o.weights[places].astype(np.float64)
+    truth = found.truth[found.deviations > 0]
+    left_out = leave_out(learned.model, *learned.at(scores.rows, scores.columns), truth, weights)
+    known = (left_out.deviations > 0) & (scores.weights > 0)
+    scores = scores._replace(deviations=left_out.deviations)
+    return Scores(*(figures[known] for figures in scores)), LeftOut(*(figures[known] for figures in left_out))
+
+
+def _loss(learned: Learned, scores: Scores, factors) -> float:
+    """Mean interval score of held-out entries in the units of the model; each half has the quantiles of the other."""
+    side = learned.at(scores.rows, scores.columns)[0]
+    size = scores.deviations * factors / learned.model.unit[side]
+    x, w = scores.ratios / factors, scores.weights * size
+    halves = slice(0, None, 2), slice(1, None, 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [
+            mean_interval_score(x[b], w[b], sides_of(x[a], scores.weights[a])) * w[b].sum()
+            for a, b in (halves, halves[::-1])
+            if w[b].sum() > 0
+        ]
+    loss = float(np.sum(parts))
+    return loss if np.isfinite(loss) else np.inf
+
+
+def _nothing_held_out(m: int, n: int) -> TableCalibration:
+    none = no_scores()
+    sides = sides_of(none.ratios, none.weights)
+    return TableCalibration(
+        "held out", np.ones(m), np.ones(n), ALL_ALIKE, ALL_ALIKE, np.inf, none.ratios, none.weights, *sides
+    )
