@@ -8,6 +8,7 @@ NAMES = {
     "trillion": "a million by a million matrix of rank 20 from 140 million entries",
     "column_space": "fit_column_space for tall and for wide A, against LAPACK's SVD",
     "real": "complete(M) on a folder of real matrices, against other imputers: errors, times, intervals",
+    "learners": "the choice of complete(M) between full columns and all entries, over full columns alone",
     "gaps": "complete(M) on tables without a complete column, against other imputers: errors, times, intervals",
     "coverage": "how often hidden entries lie inside their intervals: overall, by width, by value, by row and column",
     "evaluation": "scores of new models from few questions, on a folder of real benchmarks, against averaging and AIPW",
