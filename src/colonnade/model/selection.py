@@ -19,6 +19,7 @@ from .table import ScaledTable, rescaled_table, scaled_table
 
 _HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
+_FULL_ROWS = 10  # Complete rows from which these, and not hidden entries, decide the side if no column is complete.
 _FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _BETTER = 0.997  # Of the error so far, which another setting must reach.
@@ -138,9 +139,9 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     far = _far_places(o)
     # Far entries stay: the settings must be chosen with them in sight.
     hidden = np.setdiff1d(hidden_places(o, np.random.default_rng(seed)), far)
-    sides = {"columns": (False,), "rows": (True,), "auto": (False, True)}[orientation]
+    sides = _sides(o, orientation)
     if hidden.size:
-        winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank)
+        winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank, orientation == "auto")
     else:
         winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
     report(4, 6)
@@ -225,7 +226,23 @@ class _Trials:
         return _Candidate(is_turned, model.settings, model, found, model)
 
 
-def _choose(trials: _Trials, sides, rank) -> _Candidate:
+def _sides(o: Observations, orientation: str) -> tuple[bool, ...]:
+    """Whether the model is turned: as asked for, as complete rows say, or both, between which hidden entries decide.
+
+    Gaps beside complete rows may follow a pattern, as where an instrument reads some wavelengths only. Hidden entries
+    lie where it reads, and tell nothing of the other wavelengths.
+    """
+    if orientation != "auto":
+        return (orientation == "rows",)
+    return (True,) if _rows_decide(o) else (False, True)
+
+
+def _rows_decide(o: Observations) -> bool:
+    n_full_rows = np.count_nonzero(np.bincount(o.rows, minlength=o.shape[0]) == o.shape[1])
+    return n_full_rows >= _FULL_ROWS and o.n_observed.max(initial=0) < o.shape[0]
+
+
+def _choose(trials: _Trials, sides, rank, may_share_unit: bool) -> _Candidate:
     """The setting with the least error: each side with common noise, then one change after the other."""
     most = _most_directions(trials.seen[False], rank)
     degrees = _DEGREES if trials.has_far else np.inf
@@ -233,7 +250,7 @@ def _choose(trials: _Trials, sides, rank) -> _Candidate:
     first = Settings(min(most, few) if rank == "auto" else most, degrees=degrees)
     best = trials.judge(sides[0], first)
     trials.report(1, 6)
-    for change in _changes(sides, trials.is_large, trials.seen[False].full_columns.size > 0):
+    for change in _changes(sides, trials, may_share_unit):
         side, settings = change(best)
         # The sweeps of a large table begin where the best ones ended, which saves most of them.
         start = best.model if trials.is_large and side is best.is_turned else None
@@ -246,16 +263,16 @@ def _choose(trials: _Trials, sides, rank) -> _Candidate:
     return best if trials.is_large else trials.finished(best)
 
 
-def _changes(sides, is_large: bool, has_full: bool) -> Iterator:
+def _changes(sides, trials: _Trials, may_share_unit: bool) -> Iterator:
     """Other sides and settings than those of the best candidate; of a large table only those that matter most."""
     for side in sides[1:]:
         yield lambda c, side=side: (side, c.settings)
-    if is_large:
+    if trials.is_large:
         yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
         return
-    if len(sides) > 1:  # A side that was asked for has units of its own.
+    if may_share_unit:  # A side that was asked for has units of its own.
         yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
-    if has_full:
+    if sides == (True,) or trials.seen[False].full_columns.size:
         yield lambda c: (c.is_turned, replace(c.settings, whiten=True))
     yield lambda c: (c.is_turned, replace(c.settings, tail=_SHORT_TAIL))
     yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
@@ -301,20 +318,20 @@ def _swept(sweeps: Sweeps, most: int, tol: float) -> FactorModel:
 
 
 def hidden_places(o: Observations, rng) -> np.ndarray:
-    """A tenth of the entries of columns with gaps; of every row and column at least two stay.
+    """A tenth of the entries of columns and rows with gaps; of every row and column at least two stay.
 
-    Full columns stay full, because their entries are easier to predict than those that are wanted. Where the other
-    columns have too few entries to tell, all columns lose some.
+    Full columns and rows stay full, because their entries are easier to predict than those that are wanted. Where the
+    others have too few entries to tell, all lose some.
     """
     total = o.values.size
     if total < _FEW:
         return np.zeros(0, np.int64)
-    has_gaps = o.n_observed < o.shape[0]
-    in_gappy = int(o.n_observed[has_gaps].sum())
-    if in_gappy * _HIDDEN_SHARE < _FEW:
-        has_gaps[:], in_gappy = True, total
-    share = min(_HIDDEN_SHARE, _MOST_HIDDEN / in_gappy)
-    drawn = np.flatnonzero((rng.random(total) < share) & np.repeat(has_gaps, o.n_observed))
+    lacking = o.n_observed < o.shape[0], np.bincount(o.rows, minlength=o.shape[0]) < o.shape[1]
+    able = np.repeat(lacking[0], o.n_observed) & lacking[1][o.rows]
+    if able.sum() * _HIDDEN_SHARE < _FEW:
+        able[:] = True
+    share = min(_HIDDEN_SHARE, _MOST_HIDDEN / able.sum())
+    drawn = np.flatnonzero((rng.random(total) < share) & able)
     drawn = _leaving_two(drawn, o.columns_of(drawn), o.n_observed)
     return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
 
@@ -359,6 +376,7 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
     why = "as asked" if orientation != "auto" else "chosen by cross-validation" if winner.model is not None else ""
+    why = "because some rows and no columns are complete" if orientation == "auto" and _rows_decide(o) else why
     own = "level" if winner.settings.one_unit else "unit and level"
     noise = f"each {other[:-1]} has its own variance" if winner.settings.row_noise else f"one variance for all {other}"
     most = f"at most {model.rank}" + ("" if rank == "auto" else ", as asked")
