@@ -142,8 +142,9 @@ def test_sheets_are_chosen_by_name_or_position(tmp_path):
     save(path, [["a", "b"], [1, 2], [3, 4]], Other=[["c", "d"], [5, 6], [7, 8]], Empty=[])
     assert list(read(path).column_names) == ["a", "b"]
     assert list(read(path, sheet="Other").column_names) == list(read(path, sheet="1").column_names) == ["c", "d"]
-    with pytest.raises(ValueError, match="has no sheet 'x'; it has 'Data', 'Other', 'Empty'"):
-        read(path, sheet="x")
+    for name in ("x", "\N{SUPERSCRIPT TWO}", "3"):
+        with pytest.raises(ValueError, match=f"has no sheet '{name}'; it has 'Data', 'Other', 'Empty'"):
+            read(path, sheet=name)
     with pytest.raises(ValueError, match="'Empty', is empty; name another one with --sheet"):
         read(path, sheet="Empty")
 

@@ -198,7 +198,7 @@ def _chosen(path: Path, names: list[str], wanted) -> str:
         return names[0]
     if wanted in names:
         return wanted
-    if str(wanted).isdigit() and int(wanted) < len(names):
+    if str(wanted).isdecimal() and int(wanted) < len(names):
         return names[int(wanted)]
     listed = ", ".join(shown(name) for name in names[:8]) + (", ..." if len(names) > 8 else "")
     raise ValueError(f"{printable(path)} has no sheet {shown(wanted)}; it has {listed}")
