@@ -82,6 +82,15 @@ def test_two_dimensions_are_a_table(rng):
     assert completion.entries(pd.Timestamp("2024-01-04"), "2") == completion.to_dense()[3, 2]
 
 
+def test_names_lead_back_to_the_places(rng):
+    array, _ = field(rng)
+    plain = xr.DataArray(array.values, dims=("day", "y", "x"))
+    completion = co.complete(plain)
+    assert completion.column_names is None and completion.row_names[1] == "0, 3"  # Land at x = 1 and 2.
+    assert completion.entries("0, 3", 7) == completion.to_xarray().sel(day=7, y=0, x=3)
+    assert co.complete(array).row_names[1] == "40.0, 3"
+
+
 def test_empty_places_are_named_and_no_part_of_the_matrix(rng):
     array, _ = field(rng)
     array[5] = np.nan

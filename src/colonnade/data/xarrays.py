@@ -191,8 +191,8 @@ def _weights_like(array, weights):
 
 
 def _names(array, dims, places) -> list[str] | None:
-    """Names of some rows or columns, from the coordinates of their dimensions; None if none has coordinates."""
-    if not any(d in array.indexes for d in dims):
+    """Names of some rows or columns: coordinates of their dimensions, or positions in them; None if merely numbered."""
+    if len(dims) == 1 and dims[0] not in array.indexes and len(places) == array.sizes[dims[0]]:
         return None
     labels = [
         (labels_as_text(array.indexes[d]) if d in array.indexes else None) or [str(k) for k in range(array.sizes[d])]
