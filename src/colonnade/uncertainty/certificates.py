@@ -77,7 +77,7 @@ def certify(completion) -> np.recarray:
     if completion.learned is not None:
         status = completion.status
         given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
-        return certify_columns(completion.learned, completion.observations, given)
+        return certify_columns(completion.learned, completion.observations, given, completion._calibration.kind)
     space = _space_before(completion)
     typical = 0.0 if space is None else _typical_used(completion)
     tables, *figures = zip(*(_figures(part, space, typical) for part in completion._parts()))

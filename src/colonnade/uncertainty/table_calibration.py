@@ -29,7 +29,6 @@ from .held_out import no_scores, scores_of_held_out
 
 KINDS = "added", "multiplied", "held out"  # Where the factors come from.
 _ROUNDS = 4  # Alternations between factors of rows and of columns; a fifth changes them by less than 1 %.
-_MOST = 0.99  # Leverage beyond which an entry tells nothing of its error.
 _ENOUGH = 100  # Held-out entries from which their score decides where the factors come from.
 
 
@@ -53,10 +52,7 @@ class Evidence(NamedTuple):
     @classmethod
     def of_left_out(cls, rows, columns, found: LeftOut, kind: str) -> Evidence:
         """Of entries that were left out in closed form."""
-        rest = 1 - found.by_column - found.by_row
-        if kind == "multiplied":
-            rest = (1 - found.by_column) * (1 - found.by_row)
-        rest = np.maximum(rest, 1 - _MOST)
+        rest = found.rest(kind)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             ratios = found.residuals / rest / found.deviations
         known = np.isfinite(ratios)
