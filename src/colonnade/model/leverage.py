@@ -18,7 +18,7 @@ from .factor_model import FactorModel
 from .selection import Learned
 from .table import pieces
 
-_MOST = 0.99  # Leverage of one side beyond which an entry alone decides, so that nothing is known without it.
+_MOST = 0.99  # Leverage beyond which an entry alone decides, so that nothing is known without it.
 
 
 class LeftOut(NamedTuple):
@@ -38,6 +38,12 @@ class LeftOut(NamedTuple):
     deviations: np.ndarray
     by_column: np.ndarray
     by_row: np.ndarray
+
+    def rest(self, kind: str) -> np.ndarray:
+        """1 - h of both sides together: their leverages "added", or else multiplied as 1 - h = (1 - h_j) (1 - h_i)."""
+        if kind == "added":
+            return np.maximum(1 - self.by_column - self.by_row, 1 - _MOST)
+        return np.maximum((1 - self.by_column) * (1 - self.by_row), 1 - _MOST)
 
 
 def leave_out_entries(learned: Learned, o: Observations, n_columns: int) -> tuple[np.ndarray, np.ndarray, LeftOut]:

@@ -80,7 +80,7 @@ def certify(completion) -> Certificates:
     if completion.learned is not None:
         status = completion.status
         given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
-        table = certify_columns(completion.learned, completion.observations, given)
+        table = certify_columns(completion.learned, completion.observations, given, completion._calibration.kind)
         return Certificates.of(table, completion.column_names)
     space = _space_before(completion)
     typical = 0.0 if space is None else _typical_used(completion)

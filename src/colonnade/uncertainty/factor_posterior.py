@@ -6,10 +6,12 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..model.factor_model import unpacked
+from ..model.leverage import leave_out_entries
 from ..model.selection import Learned
 
 _SETTLED, _OPEN = 0.1, 0.5  # Shares of the prior variance still open: below, the entries decide; above, the prior does.
 _POOR = 0.5  # Residual in units of the column's spread from which the model explains too little.
+_NO_BETTER = 1.0  # Error of left-out entries in the same units from which the mean of the column would do as well.
 
 VERDICT_FIELDS = [
     ("column", np.int64),
@@ -59,19 +61,21 @@ def noise_std(learned: Learned) -> float:
     return 0.0 if learned.is_exact or size == 0 else size * float(np.sqrt(np.mean((deviations / size) ** 2)))
 
 
-def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> np.recarray:
+def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kind: str) -> np.recarray:
     """A row for every column, with the fields of `certificates.certify`.
 
     Parameters
     ----------
     verdicts_of_unfilled : dict
         Column to verdict, of columns that are full or not filled.
+    kind : str
+        How leverages of the two sides are put together: see `table_calibration`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        return _certify_columns(learned, o, verdicts_of_unfilled)
+        return _certify_columns(learned, o, verdicts_of_unfilled, kind)
 
 
-def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) -> np.recarray:
+def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kind: str) -> np.recarray:
     m, n = o.shape
     table = np.recarray(n, dtype=VERDICT_FIELDS)
     table.column, table.n_observed = np.arange(n), o.n_observed
@@ -84,7 +88,7 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) ->
     means = np.bincount(columns, o.values.astype(np.float64), n) / counts
     spread = np.sqrt(np.bincount(columns, (o.values - means[columns]) ** 2, n) / counts)
     rows = np.unique(np.linspace(0, m - 1, min(m, 200)).astype(np.int64))
-    priors = _prior_deviations(learned, rows)
+    priors, missed = _prior_deviations(learned, rows), _left_out_errors(learned, o, kind)
     usual = int(np.median(o.n_observed[o.n_observed > 0]))  # With as many entries the other columns were filled.
     for j in range(n):
         at = np.full(rows.size, j)
@@ -92,7 +96,8 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) ->
         prior = priors * learned.model.unit[j] if learned.is_turned else priors
         table.uncertainty[j] = np.sqrt(np.mean(posterior**2))
         share = float(np.mean(posterior**2 / np.where(prior > 0, prior, np.inf) ** 2))
-        poor = o.n_observed[j] > 1 and table.residual[j] > _POOR * spread[j] > 0
+        poor = table.residual[j] > _POOR * spread[j] or missed[j] > _NO_BETTER * spread[j]
+        poor = poor and o.n_observed[j] > 1 and spread[j] > 0
         table.verdict[j] = _verdict(share, poor, learned.is_exact)
         if share > _SETTLED:
             # The open share falls about as 1 / (1 + entries).
@@ -104,6 +109,18 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled) ->
         if o.n_observed[j] == m:
             table.residual[j] = table.uncertainty[j] = 0.0
     return table
+
+
+def _left_out_errors(learned: Learned, o: Observations, kind: str) -> np.ndarray:
+    """Root mean square error of the entries of every column, each left out in turn; shape (n,).
+
+    Residuals alone would be small in a column that is unlike all others, where the fit follows every entry.
+    """
+    n = o.shape[1]
+    _, columns, found = leave_out_entries(learned, o.with_relative_weights(), n)
+    rest = found.rest(kind)
+    counts = np.bincount(columns, rest, n)
+    return np.sqrt(np.bincount(columns, found.residuals**2 / rest, n) / np.where(counts > 0, counts, 1.0))
 
 
 def _verdict(share: float, poor: bool, is_exact: bool) -> str:

@@ -15,11 +15,12 @@ interval score of the held-out entries decides between these two and factors fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from .._support.threads import one_blas_thread
 from ..data.observations import Observations
 from ..model.inverse_gamma import InverseGamma
 from ..model.leverage import LeftOut, leave_out, leave_out_entries
@@ -29,7 +30,6 @@ from .held_out import no_scores, scores_of_held_out
 
 KINDS = "added", "multiplied", "held out"  # Where the factors come from.
 _ROUNDS = 4  # Alternations between factors of rows and of columns; a fifth changes them by less than 1 %.
-_MOST = 0.99  # Leverage beyond which an entry tells nothing of its error.
 _ENOUGH = 100  # Held-out entries from which their score decides where the factors come from.
 
 
@@ -53,10 +53,7 @@ class Evidence(NamedTuple):
     @classmethod
     def of_left_out(cls, rows, columns, found: LeftOut, kind: str) -> Evidence:
         """Of entries that were left out in closed form."""
-        rest = 1 - found.by_column - found.by_row
-        if kind == "multiplied":
-            rest = (1 - found.by_column) * (1 - found.by_row)
-        rest = np.maximum(rest, 1 - _MOST)
+        rest = found.rest(kind)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             ratios = found.residuals / rest / found.deviations
         known = np.isfinite(ratios)
@@ -154,6 +151,7 @@ def _new_factors(c: TableCalibration, prior: InverseGamma, groups, others, found
     return np.sqrt(prior.variances(np.bincount(groups, e.counts, count), sums))
 
 
+@one_blas_thread()
 def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = None) -> TableCalibration:
     """Factors of all rows and columns, and quantiles, of a table that the factor model has filled.
 
@@ -190,8 +188,6 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
 
 def _with_new_columns(found: TableCalibration, learned: Learned, o: Observations, n_columns: int) -> TableCalibration:
     """The same with the factors of columns that were added later."""
-    from dataclasses import replace
-
     count = o.shape[1] - n_columns
     rows, columns, left_out = leave_out_entries(learned, o, o.shape[1])
     new = columns >= n_columns
