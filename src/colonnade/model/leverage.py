@@ -67,6 +67,11 @@ def leave_out(f: FactorModel, rows, columns, values, weights=None) -> LeftOut:
     weights : float64 array of shape (k,), optional
         Default: 1.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _leave_out(f, rows, columns, values, weights)
+
+
+def _leave_out(f: FactorModel, rows, columns, values, weights) -> LeftOut:
     unit, noise, weights = f.unit[rows], f.noise[rows], np.ones(rows.size) if weights is None else weights
     of_column, of_row, of_both = _variances(f, rows, columns)
     residuals = values - f.predict(rows, columns)

@@ -169,7 +169,7 @@ class CompleteColumnsImputer(CompleteSideImputer):
         A = samples[:, self.complete_features_]
         self._predictor = _Predictor.of(A, completion.space)
         self._gap_filler = CompleteRowsImputer(**self.get_params()).fit(A)
-        self._spreading = LowRankImputer(bounds=None, random_state=self.random_state).fit(samples)
+        self._samples, self._spreading = samples, None
         return completion
 
     def _training(self, completion) -> np.ndarray:
@@ -187,6 +187,8 @@ class CompleteColumnsImputer(CompleteSideImputer):
 
     def _shifts(self, samples, level: float) -> list[np.ndarray]:
         """Ends of intervals less the prediction, as a factor model of the training data says of its own."""
+        if self._spreading is None:  # Learned at the first question: most users ask for no intervals.
+            self._spreading = LowRankImputer(random_state=self.random_state).fit(self._samples)
         filled = self._spreading.transform(samples)
         return [end - filled for end in self._spreading.predict_interval(samples, level)]
 
