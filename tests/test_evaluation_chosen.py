@@ -72,3 +72,12 @@ def test_chosen_models_of_few_known_ones(rng):
     assert row.low <= row.score <= row.high
     with pytest.raises(ValueError, match="three are the fewest"):
         leaderboard.select_questions(M[:, 2:5], 2, design="chosen")
+
+
+def test_questions_are_chosen_from_a_random_pool_of_limited_size(rng):
+    """With 5 known models 40 of 300 questions are candidates, so other draws lead to other questions."""
+    M = answers(rng, 300, 5)
+    found = [co.evaluation.select(M, 4, design="chosen", random_state=s) for s in range(4)]
+    pool = np.sort(np.random.default_rng(0).choice(300, 40, replace=False))
+    assert set(found[0]) <= set(pool)
+    assert len({tuple(rows) for rows in found}) > 1
