@@ -11,6 +11,8 @@ from test_cli_complete import folder, run  # noqa: F401
 import colonnade as co
 from colonnade.interfaces.cli._by_blocks import Size
 
+from problems import read_csv_exactly
+
 
 @pytest.fixture
 def triples(folder):  # noqa: F811
@@ -24,7 +26,7 @@ def test_a_result_by_blocks_and_asked_entries(triples, folder, run):  # noqa: F8
     code, out, err = run(*arguments)
     assert code == 0 and err == "" and "Read: triples of t.parquet, in 1 block of" in out, err
     completion = co.Completion.load("out")
-    answers = pd.read_csv("answers.csv", float_precision="round_trip")
+    answers = read_csv_exactly("answers.csv")
     np.testing.assert_array_equal(answers.value, completion.entries([3, 0], [7, 80]))
     assert list(answers) == ["row", "column", "value", "low", "high"]
     before = contents(folder / "out")

@@ -16,7 +16,7 @@ from test_cli_complete import folder, run  # noqa: F401
 import colonnade as co
 from colonnade import files
 
-from problems import hide, low_rank
+from problems import hide, low_rank, read_csv_exactly
 
 ROWS = 12
 SETTINGS = {"rank": 2, "center": False, "shrinkage": 0, "refine": 0}
@@ -231,7 +231,7 @@ def test_one_kind_into_another(known, tmp_path):
     pq.write_table(table, tmp_path / "t.parquet")
     completion = co.complete(co.read(tmp_path / "t.parquet"), **SETTINGS)
     files.write(completion, tmp_path / "f.csv")
-    back = pd.read_csv(tmp_path / "f.csv", keep_default_na=False, float_precision="round_trip")
+    back = read_csv_exactly(tmp_path / "f.csv", keep_default_na=False)
     assert back.columns.tolist() == table.column_names
     guarded = [files.tables.csv.guarded(note) for note in NOTES]
     assert back["large"].tolist() == guarded and back["notes"].tolist() == ["", *guarded[1:]]
@@ -278,8 +278,7 @@ def test_transposed(known, tmp_path, ending):
     completion = co.complete(co.read(path, transpose=True), **SETTINGS)
     assert completion.shape == (ROWS + 1, 8)
     files.write(completion, out)
-    exact = {"keep_default_na": False, "float_precision": "round_trip"}
-    read = pd.read_csv(out, **exact) if ending == "csv" else pd.read_parquet(out)
+    read = read_csv_exactly(out, keep_default_na=False) if ending == "csv" else pd.read_parquet(out)
     assert read.columns.tolist() == frame.columns.tolist() and read["notes"].tolist() == NOTES[:8]
     assert read["n"].dtype == np.int64 and read["n"].tolist() == frame["n"].tolist()
     np.testing.assert_array_equal(read.drop(columns="notes").to_numpy(float), completion.to_dense().T)
