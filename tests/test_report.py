@@ -76,7 +76,7 @@ def test_entries_left_out_are_predicted_without_them(rng):
 def test_coverage_is_near_its_level(rng):
     """The intervals of one half say nothing of the other by construction, and hold all the same."""
     _, o = noisy(rng, n=300, s=20)
-    found = hold_out(co.complete(o))
+    found = hold_out(co.complete(o, method="full columns"))
     assert found.truth.size > 4_000 and abs(found.coverage - found.levels).max() < 0.06
     assert 0.1 < found.error < 0.25 and found.spread > 5 * found.error
 

@@ -36,10 +36,10 @@ print(f"{1 - seen.mean():.0%} of the table is missing.")
 # %% [markdown]
 # Neighbours cannot follow a mixture that no complete sample resembles. A low-rank model
 # can: five substances and a drift are six patterns, and 15 readings determine six
-# numbers. The samples are rows here, so the rows are filled.
+# numbers. Some rows and no columns are complete, so the rows are filled.
 
 # %%
-completion = co.complete(table, orientation="rows")
+completion = co.complete(table)
 print(completion.verdict)
 
 

@@ -97,7 +97,7 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TableCalibration:
-    """What held-out entries, and all others left out, teach of unseen ones.
+    """What held-out entries, and all others left out, say about unseen ones.
 
     Attributes
     ----------
