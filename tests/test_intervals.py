@@ -367,7 +367,7 @@ def test_factors_of_rows_and_columns_are_found(rng):
     f, g = rng.lognormal(0, 0.7, 80), rng.lognormal(0, 0.7, 120)
     scores = scores_with(rng, f, g)
     calibration = calibrate(scores, 80)
-    found = calibration.rows.factors[:, None] * calibration.column_factors(scores, np.arange(120))
+    found = calibration.rows.factors[:, None] * calibration.factors_of_columns(scores, np.arange(120))
     found *= calibration.half_width(0.9) / 1.6449
     ratio = found / np.outer(f, g)
     assert abs(np.log(np.median(ratio))) < 0.15
@@ -382,7 +382,7 @@ def test_equal_errors_of_gaussian_data_are_not_told_apart(rng):
     for unit in (1e-9, 1.0, 1e9):
         scores = scores_with(rng, np.full(80, unit), np.ones(120))
         calibration = calibrate(scores, 80)
-        columns = calibration.column_factors(scores, np.arange(120))
+        columns = calibration.factors_of_columns(scores, np.arange(120))
         assert np.ptp(np.log(calibration.rows.factors)) < 0.2 and np.ptp(np.log(columns)) < 0.2
         low, high = calibration.ends(0.9)
         width = (high - low) * np.median(calibration.rows.factors) * np.median(columns)

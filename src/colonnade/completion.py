@@ -309,10 +309,11 @@ class Completion:
 
     def _column_factors(self, columns) -> np.ndarray:
         """By how much entries of these columns are farther off than predicted, as those held out tell."""
-        if self.learned is not None:
-            return self._calibration.column_factors[columns]
+        calibration = self._calibration
+        if isinstance(calibration, TableCalibration):
+            return calibration.column_factors[columns]
         which, places = np.unique(columns, return_inverse=True)
-        return self._calibration.column_factors(scores_of_columns(self, which), which)[places]
+        return calibration.factors_of_columns(scores_of_columns(self, which), which)[places]
 
     def sample(self, n: int, *, rows=None, columns=None, random_state=None) -> np.ndarray:
         """Filled tables drawn from the posterior predictive distribution, for multiple imputation.
@@ -379,11 +380,11 @@ class Completion:
         return means
 
     def _column_means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if self.learned is not None:
+        learned = self.learned
+        if learned is not None and isinstance(calibration := self._calibration, TableCalibration):
             means = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in self._blocks()])
-            usual = float(np.sqrt(np.mean(self._calibration.row_factors**2)))
-            factors = usual * self._calibration.column_factors
-            half = self._calibration.half_width(level) * factors * mean_deviations(self.learned, self.observations)
+            factors = float(np.sqrt(np.mean(calibration.row_factors**2))) * calibration.column_factors
+            half = calibration.half_width(level) * factors * mean_deviations(learned, self.observations)
             return means, means - half, means + half
         return means_and_ends(self, self._mean_errors(unbiased).half_width(level), unbiased)
 

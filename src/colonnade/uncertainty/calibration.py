@@ -150,7 +150,7 @@ class Calibration:
     def row_factors(self) -> np.ndarray:
         return self.rows.factors
 
-    def column_factors(self, scores: Scores, which) -> np.ndarray:
+    def factors_of_columns(self, scores: Scores, which) -> np.ndarray:
         """g_j of the columns `which`, rising, from all scores that they have; shape (k,)."""
         places = np.searchsorted(which, scores.columns)
         squares = np.minimum(self._by_row(scores) ** 2, self.most_by_row)

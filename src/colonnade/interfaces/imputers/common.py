@@ -119,7 +119,7 @@ class CompleteSideImputer(Imputer):
                 end = (filled + shift).astype(samples.dtype)
                 keep_in_bounds(end, self._bounds)
                 ends.append(np.where(gaps, end, samples))
-        return tuple(ends)
+        return ends[0], ends[1]
 
     def predict_std(self, X) -> np.ndarray:
         """Standard deviations of the entries about their predictions.

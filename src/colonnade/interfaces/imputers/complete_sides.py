@@ -187,10 +187,11 @@ class CompleteColumnsImputer(CompleteSideImputer):
 
     def _shifts(self, samples, level: float) -> list[np.ndarray]:
         """Ends of intervals less the prediction, as a factor model of the training data says of its own."""
-        if self._spreading is None:  # Learned at the first question: most users ask for no intervals.
-            self._spreading = LowRankImputer(random_state=self.random_state).fit(self._samples)
-        filled = self._spreading.transform(samples)
-        return [end - filled for end in self._spreading.predict_interval(samples, level)]
+        spreading: LowRankImputer | None = self._spreading
+        if spreading is None:  # Learned at the first question: most users ask for no intervals.
+            spreading = self._spreading = LowRankImputer(random_state=self.random_state).fit(self._samples)
+        filled = spreading.transform(samples)
+        return [end - filled for end in spreading.predict_interval(samples, level)]
 
     def _linear(self, A) -> np.ndarray:
         """The linear function of complete features, shape (k, n_complete), for all features; NaN if undetermined."""

@@ -146,8 +146,8 @@ class LowRankImputer(Imputer):
         assert learned is not None  # The factor model was asked for.
         self._bounds, self._is_seen = completion.bounds, ~np.isnan(samples).all(axis=0)
         # The training samples' own coefficients are not needed again: they are solved like new samples.
-        none = np.zeros((0, learned.model.rank + 1)), np.zeros((0, 0))
-        model = replace(learned.model, Z=none[0], column_covariance=none[1])
+        no_columns = np.zeros((0, learned.model.rank + 1))
+        model = replace(learned.model, Z=no_columns, column_covariance=np.zeros((0, 0)))
         self._learned = replace(learned, model=model, held_out=None)
         # Factors of the training samples are not needed again either: the known entries of a sample tell its factor.
         none = np.zeros(0)
