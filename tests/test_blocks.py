@@ -43,7 +43,7 @@ def contents(folder):
 
 def in_memory(path, **settings):
     with threadpool_limits(1, user_api="blas"):
-        return co.complete(co.read(path), **settings)
+        return co.complete(co.read(path), method="full columns", **settings)
 
 
 @pytest.mark.parametrize("settings", [FIXED, {}], ids=["fixed", "auto"])

@@ -52,7 +52,7 @@ def test_demo_is_as_good_as_it_says(tmp_path):
     errors = []
     for share in (1.0, 0.5, 0.2):
         lines = complete_photograph(tmp_path / f"{share}.png", share=share)
-        errors.append(float(lines[1].split("off by ")[1].split("%")[0]))
+        errors.append(float(lines[1].split("typical error is ")[1].split("%")[0]))
     assert errors[0] == 0 and errors[0] < errors[1] < errors[2] < 10
     assert np.isfinite(errors).all()
 
@@ -61,7 +61,7 @@ def test_demo_is_as_good_as_it_says(tmp_path):
     "arguments, code, words",
     [
         (["demo", "--columns", "0"], 2, "--columns"),
-        (["demo", "--out", "picture.jpeg"], 3, "ends in .png"),
+        (["demo", "--out", "picture.jpeg"], 3, "must end in .png"),
         (["demo", "--columns", "641"], 3, "got 641"),
         (["demo", "--share", "1.5"], 2, "--share"),
         (["demo", "--out", "nowhere/picture.png"], 5, "nowhere"),

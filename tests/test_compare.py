@@ -486,8 +486,8 @@ def test_ctrl_c_keeps_what_has_finished(table, tmp_path):
     assert process.returncode == 130 and time.monotonic() - sent < 5 and err == ""
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[2:4]] == ["complete", "row_means"]
-    assert lines[4:6] == ["als: interrupted", "svt: interrupted"]
-    assert lines[6].startswith("Interrupted") and lines[7].startswith("Advice: ")
+    assert lines[4] == "als, svt: interrupted"
+    assert lines[5].startswith("Interrupted") and lines[6].startswith("Advice: ")
 
 
 def test_progress_is_told_after_every_method():

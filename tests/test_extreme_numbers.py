@@ -189,5 +189,5 @@ def test_entries_whose_deviations_are_too_small_for_floating_point_are_not_judge
     X[rng.random(X.shape) < 0.2] = np.nan
     completion = co.complete(X, method="factor model", orientation="rows")
     assert not completion.learned.held_out.deviations.any()
-    assert str(completion.verdict).startswith("use it with care. Too few entries could be held out")
+    assert str(completion.verdict).startswith("use it with care. There are too few known values to test")
     completion.summary()

@@ -22,7 +22,7 @@ def completion():
 
 
 def test_certificates(completion):
-    table = completion.certificates()
+    table = completion.certificates(as_frame=False)
     page = table._repr_html_()
     assert "<script" not in page and "&lt;script&gt;" in page and "... and 10 more columns" in page
     assert page.count("<tr>") == 21 and "<th>uncertainty</th>" in page

@@ -121,7 +121,7 @@ def test_exact_columns_are_recovered_from_as_many_rows_as_directions(rng):
 
 def test_a_completion_brings_its_own_noise(rng):
     M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 80)) + 0.3 * rng.standard_normal((60, 80))
-    completion = co.complete(hide(rng, M, 12, 15)[0])
+    completion = co.complete(hide(rng, M, 12, 15)[0], method="full columns")
     rows = co.select_rows(completion, 6)
     penalty, U = completion.penalty, completion.basis
     usual = np.median([trace(U, rng.choice(60, 6, replace=False), penalty) for _ in range(50)])

@@ -155,7 +155,8 @@ class Completion:
     @property
     def penalty(self) -> np.ndarray:
         """Lambda, the penalty of each direction, shape (r,)."""
-        return penalty_of(self.space, self.noise_variance)
+        noise = self.noise_variance if self.learned is None else self.noise_std**2
+        return penalty_of(self.space, noise)
 
     @cached_property
     def used(self) -> Observations:
@@ -733,7 +734,7 @@ def chosen_method(o: Observations) -> str:
     """The method with which `complete` fills a table without settings."""
     if o.full_columns.size == 0 and o.values.size:
         return "factor model"
-    learned = better_factor_model(o.with_relative_weights()) if o.full_columns.size else None
+    learned = _better_factor_model(o, "auto", None, None) if o.full_columns.size else None
     return "full columns" if learned is None else "factor model"
 
 
@@ -757,7 +758,7 @@ def _by_factor_model(o: Observations, rank, orientation, bounds, random_state, p
     space, coefficients, status = thin_factors(learned, o)
     name_overflows(space.basis, None if space.center is None else np.nan_to_num(space.center), coefficients.T, status)
     choices = choices_of(o.origin) | learned.choices | _empty_rows_in_words(o, learned.is_turned)
-    choices |= _outliers_in_words(o, outliers(learned, o))
+    choices |= _outliers_in_words(o, outliers(learned, o.with_relative_weights()))
     whole, names, none = Whole(o), (o.row_names, o.column_names), np.zeros(0, np.int64)
     choices |= data_in_words(whole, screened(whole), found_at(o, none), names, 0.0, bounds)
     run = run_facts(**asked, bounds=bounds, random_state=random_state)
@@ -768,9 +769,12 @@ def _outliers_in_words(o: Observations, at) -> dict:
     if at.size == 0:
         return {}
     first = place_of(o.rows[at[0]], o.columns_of(at[:1])[0], (o.row_names, o.column_names))
-    some = f"{at.size:,} known values look" if at.size > 1 else "1 known value looks"
-    first = f"{'the first is ' if at.size > 1 else ''}at {first}: {o.values[at[0]]:.9g}"
-    return {"outliers": f"{some} like outliers and hardly count; {first}"}
+    value = f"{o.values[at[0]]:.9g}"
+    if at.size == 1:
+        return {"outliers": f"1 known value looks like an outlier and hardly counts; at {first}: {value}"}
+    return {
+        "outliers": f"{at.size:,} known values look like outliers and hardly count; the first is at {first}: {value}"
+    }
 
 
 def _empty_rows_in_words(o: Observations, are_filled: bool) -> dict:

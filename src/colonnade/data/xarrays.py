@@ -184,7 +184,7 @@ def _is_time(array, dim) -> bool:
 def _weights_like(array, weights):
     """Weights as an array in the order of dimensions of the data."""
     if is_xarray(weights):
-        weights = weights.broadcast_like(array).transpose(*array.dims).values
+        weights = weights.reindex_like(array).broadcast_like(array).transpose(*array.dims).values
     if np.shape(weights) != array.shape:
         raise ValueError(f"weights must have the shape of the data, {array.shape}; got {np.shape(weights)}")
     return weights

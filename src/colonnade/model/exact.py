@@ -59,7 +59,7 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
     enough = (e.counts >= r)[column]
     table = table.with_weights(enough * (e.weights if e.weights.size else 1.0))
     judged = enough & (table.by_row.counts > r)[e.others]
-    first, fitted = None, np.empty(e.values.size)
+    first, before, fitted = None, np.inf, np.empty(e.values.size)
     for k in range(_MOST_SWEEPS):
         Z = _solved_columns(table, U)
         U, covariance = _solved_rows(table, Z, U)
@@ -70,9 +70,10 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
         first = worst if first is None else first
         if not np.isfinite(worst) or (k == _HOPELESS and worst > 0.1 * first):
             return None
-        if worst < 1:
+        if worst < 1 and worst > 0.5 * before:  # The sweeps go on while they halve the residual.
             break
-    else:
+        before = worst
+    if worst >= 1:
         return None
     few = e.counts < r
     open_columns = few | _are_open(_column_posterior(table, U, np.zeros((U.shape[0], 0)))[1], r)

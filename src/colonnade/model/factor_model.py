@@ -537,7 +537,7 @@ def _factors_of_full_columns(table: ScaledTable, rank: int) -> tuple[np.ndarray,
     U, Z = np.zeros((m, r + 1)), np.zeros((n, r + 1))
     U[:, :r], U[:, r] = left[:, :r] * (s[:r] / np.sqrt(full.size)), level
     Z[full, :r], Z[:, r] = right[:r].T * np.sqrt(full.size), 1.0
-    rest = float((s[full.size // _SIGNAL_PART :] ** 2).sum()) / X.size
+    rest = float((s[s.size // _SIGNAL_PART :] ** 2).sum()) / X.size
     return U, Z, max(rest, _LEAST_NOISE)
 
 

@@ -43,17 +43,15 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     trial = None if is_large else first_trial(o, seed)
     if trial is None:
         return None if has_most else learn_table(o, **given)
-    if not _is_in_favour(_gains(o, trial), has_most, _LIKELY):
+    gains = _gains(o, trial)
+    if is_no_chance(-gains, _SURE) or (has_most and not is_no_chance(gains, _LIKELY)):
         return None
     learned = learn_table(o, **given)
-    if learned.is_exact or learned.held_out is None or _is_in_favour(_gains(o, learned.held_out), has_most, _SURE):
+    if learned.is_exact or learned.held_out is None:
         return learned
-    return None
-
-
-def _is_in_favour(gains, must_win: bool, n_standard_errors: float) -> bool:
-    """Whether gains of the factor model are clearly positive, or at least not clearly negative."""
-    return is_no_chance(gains, n_standard_errors) if must_win else not is_no_chance(-gains, _SURE)
+    gains = _gains(o, learned.held_out)
+    is_better = is_no_chance(gains, _SURE) if has_most else not is_no_chance(-gains, _SURE)
+    return learned if is_better else None
 
 
 def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
 from .exact import exact_fit
 from .factor_model import FactorModel, Settings, Sweeps
@@ -53,7 +54,7 @@ class HeldOutEntries:
     truth, predicted, deviations : float64
         In the units of the data; the deviations are predicted too.
     by_row, by_column : float
-        Root mean square errors in units of the rows' and of the columns' spread.
+        Root mean square errors in units of the rows' and of the columns' spread, weighted for the gaps.
     """
 
     rows: np.ndarray
@@ -195,6 +196,7 @@ class _Trials:
         self.has_far, self.report, self.tables = has_far, report, {}
         self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
         self.values = o.values[hidden].astype(np.float64)
+        self.weights = gap_weights(o, self.rows, self.columns)
         table, turned = self.table(False, False), self.table(True, False)
         self.units = [np.where(u > 0, u, np.inf) for u in (table.unit[self.rows], turned.unit[self.columns])]
 
@@ -221,7 +223,8 @@ class _Trials:
         at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
         predicted, deviations = model.predict(*at), model.deviations(*at)
         errors = np.abs(self.values - predicted)
-        sizes = [np.sqrt(np.mean(np.minimum(errors / unit, OUTLIER) ** 2)) for unit in self.units]
+        squares = [np.minimum(errors / unit, OUTLIER) ** 2 for unit in self.units]
+        sizes = [np.sqrt(np.average(each, weights=self.weights)) for each in squares]
         found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
         return _Candidate(is_turned, model.settings, model, found, model)
 
@@ -407,7 +410,9 @@ def outliers(learned: Learned, o: Observations) -> np.ndarray:
         return np.zeros(0, np.int64)
     rows, columns = o.rows.astype(np.int64), o.entry_columns.astype(np.int64)
     errors = np.abs(o.values - learned.predict(rows, columns))
-    return np.flatnonzero(errors > _UNLIKE * learned.deviations(rows, columns))
+    fit, whole = (learned.deviations(rows, columns, with_noise=noisy) for noisy in (False, True))
+    weights = 1.0 if o.weights is None else o.weights  # The noise is that of an entry of weight 1.
+    return np.flatnonzero(errors > _UNLIKE * np.sqrt(fit**2 + (whole**2 - fit**2) / weights))
 
 
 def solve_new_columns(learned: Learned, o: Observations) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.gap_weights import gap_weights
 from ..model.column_space import fit_column_space
 from ..model.full_columns.trials import able_columns, left_out, trials, unseen_shares
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
@@ -128,8 +129,8 @@ def _of_factor_model(completion) -> HeldOut | None:
     else:
         x, weights = completion._calibration.x, completion._calibration.weights
     coverage = _covered_by_the_other_half(x, weights)
-    unit = float(errors.max()) or 1.0
-    error = unit * float(np.sqrt(np.mean((errors / unit) ** 2)))
+    unit, of_gaps = float(errors.max()) or 1.0, gap_weights(completion.observations, found.rows, found.columns)
+    error = unit * float(np.sqrt(np.average((errors / unit) ** 2, weights=of_gaps)))
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
     low, high = ends_of(*sides_of(x, weights), LEVEL)

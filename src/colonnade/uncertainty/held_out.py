@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
 from ..model.full_columns.trials import Trials, left_out
 from ..model.selection import Learned
 from ..model.solve import Status
 from .calibration import Scores
 
-_FEW = 20  # Scores of columns with gaps below which those of all columns count: fewer have no 95 % quantile.
-
 
 def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
     """Of the entries that a factor model did not see while its settings were chosen.
 
-    An entry of a column with many gaps stands for many unseen ones. Where hardly any column has gaps, all count alike.
+    An entry of a row and column with many gaps stands for many unseen ones: see `data.gap_weights`.
     """
     found = learned.held_out
     known = found.deviations > 0
-    n_observed = o.n_observed[found.columns[known]]
-    weights = (o.shape[0] - n_observed) / np.maximum(1, n_observed)
-    if weights.sum() ** 2 < _FEW * (weights**2).sum() or not weights.any():
-        weights = np.ones(weights.size)
+    weights = gap_weights(o, found.rows[known], found.columns[known])
     errors = (found.truth - found.predicted)[known]
     return Scores(found.rows[known], found.columns[known], errors, found.deviations[known], weights)
 

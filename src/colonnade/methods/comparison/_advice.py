@@ -1,4 +1,4 @@
-"""Which method to use, in a sentence. Errors are in units of the spread of each entry's row."""
+"""Which method to use, in a sentence. Errors are in units of the spread of rows or columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | 
             " of the rows; look with inspect whether more entries would help."
         ), None
     if len(done) == 1:
-        words = f"is off by {best.relative_error:.1%} of the spread of the rows; compare it with other methods."
+        words = f"is off by {best.relative_error:.1%} of the spread of the data; compare it with other methods."
         return f"{label(best.method)} {words}", best.method
     slight, pair = _SLIGHT * best.relative_error, lambda r: (losses[best.method], losses[r.method])
     equal = list(takewhile(lambda r: r.relative_error <= slight or not _clearly_worse(*pair(r)), done))

@@ -14,7 +14,11 @@ _KEPT = 2  # entries that a column keeps at least
 
 
 class Hidden(NamedTuple):
-    """Entries at ``(rows[k], columns[k])``, int64, their values, and mean and spread of their rows; of shape (k,)."""
+    """Entries at ``(rows[k], columns[k])``, int64, and their values, all of shape (k,).
+
+    `levels` and `units` are means and standard deviations of their rows, or of their columns where these differ more
+    from each other: the side that differs more has units of its own.
+    """
 
     rows: np.ndarray
     columns: np.ndarray
@@ -72,9 +76,16 @@ def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
     if not hidden.any():
         raise ValueError(_nothing_to_hide(o, share))
     rows = o.rows[hidden].astype(np.int64)
-    of_rows = (side[rows] for side in levels_and_spreads(o))
-    asked = Hidden(rows, column[hidden], o.values[hidden].astype(np.float64), *of_rows)
-    return o.only(~hidden), asked
+    values = o.values[hidden].astype(np.float64)
+    return o.only(~hidden), Hidden(rows, column[hidden], values, *_levels_and_units(o, rows, column[hidden]))
+
+
+def _levels_and_units(o: Observations, rows, columns) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of the rows of some entries, or of their columns where these differ more."""
+    by_row, by_column = levels_and_spreads(o), levels_and_spreads(o.transposed())
+    if np.std(np.log(by_column[1])) > np.std(np.log(by_row[1])):
+        return by_column[0][columns], by_column[1][columns]
+    return by_row[0][rows], by_row[1][rows]
 
 
 def _nothing_to_hide(o: Observations, share: float) -> str:

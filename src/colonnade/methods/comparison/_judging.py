@@ -85,12 +85,12 @@ def _intervals(answer: Completion, rows, columns):
 
 
 def _in_units(off, hidden: Hidden) -> np.ndarray:
-    """Sizes of errors in units of the spread of their rows."""
+    """Sizes of errors in units of the spread of their rows or columns."""
     with np.errstate(over="ignore"):
         return np.minimum(np.abs(off) / hidden.units, 1e100)
 
 
 def _losses(relative, hidden: Hidden) -> np.ndarray:
-    """Mean square error of every column that has hidden entries, in units of the spread of the rows."""
+    """Mean square error of every column that has hidden entries, in units of the spread of rows or columns."""
     sums, counts = np.bincount(hidden.columns, relative**2), np.bincount(hidden.columns)
     return sums[counts > 0] / counts[counts > 0]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from ..._support.arguments import shown
 from ..._support.html import html_lines, html_table
 
-_HEAD = "method", "error", "of row spread", "in 90 % interval", "seconds", "entries", ""
+_HEAD = "method", "error", "of spread", "in 90 % interval", "seconds", "entries", ""
 _WIDTH = 20  # characters of a bar that is as long as the spread
 _HUGE = 1e6  # Relative errors from here on are not shown.
 _LONGEST = 300  # characters of a remark
@@ -30,8 +30,8 @@ class Result:
     remark : str
         Why there is no error, or what else to know of it; a line.
     relative_error : float or None
-        Root mean square error at the hidden entries, each in units of the standard deviation of its row. 1 is about the
-        error of predicting the row means. The methods are ordered by it.
+        Root mean square error at the hidden entries, each in units of the standard deviation of its row. Where columns
+        differ more, it is that of its column. 1 is about the error of predicting means. The methods are ordered by it.
     """
 
     method: str
@@ -136,7 +136,7 @@ def _cells(result: Result) -> list[str]:
 
 
 def _bar(relative: float) -> str:
-    """The error as a bar, cut off where it is larger than the spread of the rows."""
+    """The error as a bar, cut off where it is larger than the spread of the data."""
     length = min(relative, 2.0) * _WIDTH
     return "#" * round(length) if length <= _WIDTH else "#" * _WIDTH + ">"
 
