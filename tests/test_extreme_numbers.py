@@ -182,12 +182,12 @@ def test_errors_of_far_larger_predictions_are_compared(rng):
     assert [result.method for result in comparison.results] == ["zero", "huge"] and "huge" in str(comparison)
 
 
-def test_entries_whose_deviations_are_too_small_for_floating_point_are_not_judged():
-    """Noise whose rows are up to 1e580 apart: beside the largest row all others are predicted "to rounding"."""
+@pytest.mark.parametrize("orientation", ["rows", "columns"])
+def test_noise_in_units_that_are_far_apart_is_not_trusted(orientation):
+    """Noise whose rows are up to 1e580 apart: beside the largest row all others seem predicted "to rounding"."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((28, 14)) * 10.0 ** rng.uniform(-290, 290, (28, 1))
     X[rng.random(X.shape) < 0.2] = np.nan
-    completion = co.complete(X, method="factor model", orientation="rows")
-    assert not completion.learned.held_out.deviations.any()
-    assert str(completion.verdict).startswith("use it with care. There are too few known values to test")
+    completion = co.complete(X, method="factor model", orientation=orientation)
+    assert completion.verdict.word != "use it"
     completion.summary()

@@ -69,7 +69,7 @@ def test_triples(small, name, tmp_path, monkeypatch):
 
 
 def test_other_files(small, completion, tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "report_html", lambda *given: "x" * 100_000)
+    monkeypatch.setattr(page, "report_html", lambda completion, **given: "x" * 100_000)
     o = completion.observations
     asked = pd.DataFrame({"row": o.row_names[:200], "column": o.column_names[0]})
     asked.to_csv(tmp_path / "asked.csv", index=False)

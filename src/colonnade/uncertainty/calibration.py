@@ -207,7 +207,7 @@ def calibrate(scores: Scores, m: int, *, is_noise_known: bool = True, by_column:
 
 def far_square(x) -> float:
     """The square of a score that is far beyond the typical one."""
-    usual = float(np.median(x**2)) / _MEDIAN_SQUARE if x.size else 0.0
+    usual = float(np.median(np.abs(x))) ** 2 / _MEDIAN_SQUARE if x.size else 0.0
     return _FAR**2 * usual if usual > 0 else np.inf
 
 

@@ -10,14 +10,15 @@ from ...data.observations import Observations
 from ...data.sources import Source
 from ...model.full_columns.nothing_full import nothing_known
 
+_CLEARLY_MORE = 1.0  # Standard deviation of logarithms: columns of one unit rarely differ so much more than rows.
 _KEPT = 2  # entries that a column keeps at least
 
 
 class Hidden(NamedTuple):
     """Entries at ``(rows[k], columns[k])``, int64, and their values, all of shape (k,).
 
-    `levels` and `units` are means and standard deviations of their rows, or of their columns where these differ more
-    from each other: the side that differs more has units of its own.
+    `levels` and `units` are means and standard deviations of their rows, or of their columns where these differ far
+    more from each other: then the columns have units of their own.
     """
 
     rows: np.ndarray
@@ -81,9 +82,9 @@ def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
 
 
 def _levels_and_units(o: Observations, rows, columns) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations of the rows of some entries, or of their columns where these differ more."""
+    """Means and standard deviations of the rows of some entries, or of their columns where these differ far more."""
     by_row, by_column = levels_and_spreads(o), levels_and_spreads(o.transposed())
-    if np.std(np.log(by_column[1])) > np.std(np.log(by_row[1])):
+    if np.std(np.log(by_column[1])) > np.std(np.log(by_row[1])) + _CLEARLY_MORE:
         return by_column[0][columns], by_column[1][columns]
     return by_row[0][rows], by_row[1][rows]
 
