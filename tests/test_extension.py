@@ -161,3 +161,15 @@ def test_what_cannot_be_extended_is_refused(rng):
         co.complete(full).extend(pd.DataFrame(new).assign(day="Monday"))
     with pytest.raises(ValueError, match="no direction was learned"):
         co.complete(rng.standard_normal((40, 5))).extend(new)
+
+
+def test_weights_of_new_columns_do_not_change_intervals_of_old_ones(rng):
+    M = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 50)) + 0.3 * rng.standard_normal((30, 50))
+    M[rng.random(M.shape) < 0.4] = np.nan
+    o = co.Observations.from_dense(M[:, :40], weights=np.full((30, 40), 2.0))
+    new = co.Observations.from_dense(M[:, 40:], weights=np.full((30, 10), 200.0))
+    before = co.complete(o, method="factor model", orientation="columns")
+    after = before.extend(new)
+    rows, columns = np.indices((30, 40))
+    for old, found in zip(before.interval(rows, columns), after.interval(rows, columns)):
+        np.testing.assert_allclose(found, old, rtol=1e-10)

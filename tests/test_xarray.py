@@ -295,3 +295,10 @@ def test_damaged_and_other_files_are_refused(rng, tmp_path):
         co.read(tmp_path / "data.h5")
     with pytest.raises(MemoryError, match="declares"):
         co.read(path, memory_limit=1000)
+
+
+def test_weights_follow_their_labels(rng):
+    array = xr.DataArray(rng.standard_normal((3, 4)), dims=("lat", "lon"), coords={"lat": [3, 2, 1]})
+    weights = xr.DataArray([1.0, 2.0, 3.0], dims="lat", coords={"lat": [1, 2, 3]})
+    o = co.Observations.from_xarray(array, weights=weights)
+    assert (o.weights == np.tile([3.0, 2.0, 1.0], 4)).all()

@@ -253,12 +253,13 @@ class Observations:
             origin=None,
         )
 
-    def with_relative_weights(self) -> Observations:
-        """With weights in units of the usual one, the median of those in partial columns."""
+    def with_relative_weights(self, n_columns: int | None = None) -> Observations:
+        """With weights in units of the usual one: the median in partial columns, of the first `n_columns` if given."""
         if self.weights is None or not self.partial_columns.size:
             return self
         is_full = np.zeros(self.shape[1], bool)
         is_full[self.full_columns] = True
+        is_full[self.shape[1] if n_columns is None else n_columns :] = True  # They do not count.
         of_partial = self.weights[~is_full[self.entry_columns]]
         usual = float(np.median(of_partial)) if of_partial.size else 1.0
         if usual == 1:

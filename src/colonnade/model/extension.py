@@ -74,10 +74,8 @@ def _by_full_columns(completion, new: Observations) -> tuple[np.ndarray, np.ndar
 
 
 def _in_units_of(whole: Observations, o: Observations) -> Observations:
-    """With weights in units of the usual one of the old columns, as the factor model was told them."""
-    if o.weights is None or o.weights.size == 0:
-        return whole
-    return whole._trusted(weights=whole.weights * (o.with_relative_weights().weights[0] / o.weights[0]))
+    """With weights in units of the usual one of the old columns, as the factor model was given them."""
+    return whole.with_relative_weights(o.shape[1])
 
 
 def append_columns(o: Observations, new: Observations) -> Observations:

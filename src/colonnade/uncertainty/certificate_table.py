@@ -26,7 +26,9 @@ class Certificates(np.recarray):
         super().__array_finalize__(other)
         self.column_names = getattr(other, "column_names", None)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        if not {"column", "verdict"} <= set(self.dtype.names or ()):
+            return None  # Some fields only: a notebook shows them as text.
         table = self.reshape(-1)
         words, counts = np.unique(table["verdict"], return_counts=True)
         said = ", ".join(f"{count:,} {word}" for word, count in zip(words, counts))

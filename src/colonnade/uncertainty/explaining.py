@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_places, as_real
-from ..data.observations import Observations
 from ..model.linear_form import LinearForm, form_in_model, form_in_space
 from ..model.solve import Status, solve_columns
 from .certificates import remedy
@@ -152,9 +151,7 @@ def _weights_in_model(completion) -> np.ndarray:
     o = completion.observations
     if o.weights is None or o.weights.size == 0:
         return np.ones(o.values.size)
-    old: Observations = o.take(np.arange(n_learned_from(completion)))
-    relative = old.with_relative_weights()
-    return o.weights.astype(np.float64) * (relative.weights[0] / old.weights[0] if old.weights.size else 1.0)
+    return o.with_relative_weights(n_learned_from(completion)).weights.astype(np.float64)
 
 
 def _no_form() -> LinearForm:

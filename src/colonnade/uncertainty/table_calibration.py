@@ -162,12 +162,13 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
     n_columns : int, optional
         The number of columns that were learned from; others stand after them. Default: all.
     """
-    (m, n), o = o.shape, o.with_relative_weights()
+    m, n = o.shape
     n_columns = n if n_columns is None else n_columns
+    o = o.with_relative_weights(n_columns)
     if learned.held_out is None or learned.is_exact:
         return _nothing_held_out(m, n)
     rows, columns, left_out = leave_out_entries(learned, o, n_columns)
-    scores, of_scores = _scores(learned, o)
+    scores, of_scores = _scores(learned, o if n_columns == n else o.take(np.arange(n_columns)))
     tried = []
     for kind in KINDS:
         own = Evidence(scores.rows, scores.columns, scores.ratios, np.ones(scores.rows.size))

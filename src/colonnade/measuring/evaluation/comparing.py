@@ -49,7 +49,10 @@ class Comparison:
 
     def probability_of_drop(self, drop: float = 0.0) -> float:
         """P(a is worse than b by more than `drop`), in the unit of the answers."""
-        return self._below(-as_real("drop", drop))
+        drop = as_real("drop", drop)
+        if self.standard_error == 0 and drop != 0:
+            return float(self.difference < -drop)
+        return self._below(-drop)
 
     @property
     def a_beats_b(self) -> float:

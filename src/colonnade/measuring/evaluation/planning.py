@@ -99,7 +99,8 @@ def plan(data, half_width: float = 0.02, *, level: float = 0.9, cost=None, known
     answers = as_answers(o, None if known is None else np.unique(as_indices("known", known, o.shape[1])))
     rng = as_generator(0 if random_state is None else random_state)
     m = o.shape[0]
-    sizes = np.unique(np.geomspace(min(10, m), max(m // 2, min(10, m)), _SIZES).astype(int))
+    most = max(m // 2, 1)  # With all questions an interval has no width.
+    sizes = np.unique(np.geomspace(min(10, most), most, _SIZES).astype(int))
     halves = np.array([_half_widths(answers, int(k), level, rng) for k in sizes]) * answers.scale.width
     needed = [_needed(sizes, halves[:, column], half_width, m) for column in (0, 1)]
     costs = [None if prices is None else float(n * prices.mean()) for n in needed]

@@ -99,7 +99,8 @@ class Scores:
         Variances fall as 1 / k - 1 / m with the number k of answers; without any, as for the first one.
         """
         m, k = self.observations.shape[0], np.maximum(self.table.n_observed, 1)
-        return np.ceil(1 / (1 / m + (1 / k - 1 / m) / 4)).astype(np.int64) - self.table.n_observed
+        # 1 / (1 / m + (1 / k - 1 / m) / 4) in whole numbers, so that no rounding asks for one question more.
+        return -(-4 * m * k // (m + 3 * k)).astype(np.int64) - self.table.n_observed
 
 
 @one_blas_thread()
