@@ -156,7 +156,7 @@ def test_the_whole_way_by_commands(tmp_path, run):
     logs, samples, table = tmp_path / "logs", tmp_path / "samples.json", tmp_path / "table.csv"
     write_logs(logs, M[:, :12], np.arange(60))
     code, out, _ = run("harness", "select", logs, "--questions", 20, "-o", samples)
-    assert code == 0 and "12 models, of which 12 answered all" in out and f"--samples {samples} --log_samples" in out
+    assert code == 0 and "12 models; 12 of them answered all" in out and f"--samples {samples} --log_samples" in out
     asked = json.loads(samples.read_text())
     assert sum(map(len, asked.values())) == 20
     for task, lo in (("gsm_8k", 0), ("arc", 30)):

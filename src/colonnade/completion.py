@@ -77,7 +77,7 @@ class Completion:
     observations : Observations
         What was known.
     space : ColumnSpace
-        What the full columns taught.
+        The column space that the prediction lies in.
     coefficients : array of shape (r, n)
         NaN in the columns that the data do not determine.
     status : int8 array of shape (n,)
@@ -96,7 +96,7 @@ class Completion:
     run : dict
         With which settings and versions it was computed, if that is known; what JSON can hold.
     moved_rows : bool
-        Whether a refinement has moved the rows of the basis, so that it is no longer what the full columns alone teach.
+        Whether a refinement has moved the rows of the basis, so that it differs from that of the full columns.
     unused : int64 array or None
         Where in ``observations.values`` entries stand that have no part in the answer, rising: outliers of partial
         columns, and of full ones from which nothing was learned. None means that there are none.
@@ -160,7 +160,7 @@ class Completion:
 
     @cached_property
     def used(self) -> Observations:
-        """Those that have a part in filling columns: under a prior all but what is out of line; see `out_of_line`."""
+        """Those that fill columns: under a prior all but the outliers; see `out_of_line`."""
         o = self.observations
         return o if self.unused is None else o.without(in_partial_columns(o, self.unused))
 
@@ -479,7 +479,7 @@ class Completion:
         yield self
 
     def _taught_full(self) -> Observations:
-        """Observations whose full columns are those that taught."""
+        """Observations whose full columns are those that were learned from."""
         return self.taught
 
     def _only(self, columns) -> Completion:
@@ -608,8 +608,8 @@ class Completion:
     def __repr__(self) -> str:
         m, n = self.shape
         counts = [f"{int((self.status == s).sum()):,} {s.name.lower()}" for s in Status if (self.status == s).any()]
-        wild = "; suspicious values: see choices['wild']" if "wild" in self.choices else ""
-        return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}{wild}>"
+        suspicious = "; suspicious values: see choices[{!r}]".format("wild") if "wild" in self.choices else ""
+        return f"<Completion of a {m:,} x {n:,} matrix, rank {self.rank}; columns: {', '.join(counts)}{suspicious}>"
 
 
 @logged
@@ -630,12 +630,11 @@ def complete(
 ) -> Completion:
     """Fill the gaps of a table.
 
-    With no settings the data decide. Where enough columns are complete, the others are filled with their help: exactly
-    low-rank data are recovered exactly, by the paper's plain least squares; others get a Gaussian prior that the full
-    columns teach. Where few or no columns are complete, or the rows have different units, a factor model is learned
-    from all entries. ``complete(data, rank=r, center=False, shrinkage=0, refine=0)`` is exactly the paper's recovery:
-    each column by least squares on its observed rows, in the space of the top r left singular vectors of the full
-    columns.
+    With no settings the data decide. Exactly low-rank data are recovered exactly. Where no column is complete, or the
+    rows have different units, a factor model is learned from all entries. Where some columns are complete, hidden
+    entries choose between that model and a Gaussian prior estimated from the complete columns.
+    ``complete(data, rank=r, center=False, shrinkage=0, refine=0)`` is exactly the paper's recovery: each column by
+    least squares on its observed rows, in the space of the top r left singular vectors of the full columns.
 
     Parameters
     ----------
@@ -651,7 +650,7 @@ def complete(
         the direction's own variance. 0 is plain least squares. With 0 or "auto" only ratios of weights count, and the
         noise is that of an entry of the usual weight.
     refine : int or "auto"
-        Number of sweeps over rows and columns, in which the partial columns improve what the full ones have taught;
+        Number of sweeps over rows and columns, in which the partial columns improve the basis of the full ones;
         "auto" makes those that predict hidden entries better, if any.
     bounds : (float, float), optional
         Keep predictions within them.

@@ -31,7 +31,7 @@ def read_logs(folders, *, metric: str | None = None, filter: str | None = None, 
         Models are named by ``results_DATE.json`` beside the samples, else by the folder that the samples lie in. A
         question that was answered in several runs counts as in the last one.
     metric : str, optional
-        Which metric. Default: for every task the first that is a number and of which higher is better.
+        Which metric. Default: for every task the first numeric one for which higher is better.
     filter : str, optional
         Which filter. Default: for every task the first in the file.
     tasks : str or list of str, optional

@@ -80,7 +80,7 @@ def _size(shape, dtype: np.dtype) -> int:
 
 
 def checked_headers(path: Path, limit: float | None = None) -> dict:
-    """(shape, dtype) of every array in an npz file, none of which is larger than memory or made of objects."""
+    """(shape, dtype) of every array in an npz file; each fits into memory and holds numbers or text."""
     headers = {}
     with zipfile.ZipFile(path) as archive:
         members = Counter(archive.namelist())

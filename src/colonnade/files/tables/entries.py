@@ -45,7 +45,7 @@ def read_asked(observations, path, *, row=None, column=None) -> Asked:
     path : str or path
         A file with the columns `row` and `column`; it may have others, which are not read.
     row, column : str, optional
-        Unless told, as the file of triples that was read calls them, or "row" and "column".
+        Default: their names in the file of triples that was read, or "row" and "column".
     """
     path = Path(path)
     kind = kind_of(path)

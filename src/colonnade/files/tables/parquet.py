@@ -156,7 +156,7 @@ def batches(path: Path, fields, most: int = 1 << 20) -> Iterator:
 
 
 def by_pieces(path: Path, text=()):
-    """A Parquet file of which no more is in memory than a row group or, if that is large, some pages.
+    """A Parquet file that is read by row groups or, where these are large, by pages.
 
     The columns `text` are read as dictionaries.
     """

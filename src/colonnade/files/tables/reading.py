@@ -58,7 +58,7 @@ def read(
     Parameters
     ----------
     path : str or path, or several of them
-        npy; npz (also a sparse matrix that scipy saved, of which what is stored is seen); csv, tsv or Parquet, wide or
+        npy; npz (also a sparse matrix that scipy saved: stored entries are known); csv, tsv or Parquet, wide or
         triples; a Zarr array; a sheet of an xlsx workbook; a variable of a netCDF file. Several files, or a folder of
         them, are triples. What is empty, null or NaN is unseen.
     row, column, value : str, optional
@@ -66,10 +66,9 @@ def read(
         file has just the columns row, column and value. Labels are names or whole numbers; the rows of the matrix are
         the different ones in increasing order.
     header, row_names : bool or "auto"
-        Whether a text table begins with a line of names, and a wide table with a column of names; found out unless
-        told.
+        Whether a text table begins with a line of names, and a wide table with a column of names; found out by default.
     delimiter : str, optional
-        Between the cells of a text table; comma, semicolon or tab unless told.
+        Between the cells of a text table; default: comma, semicolon or tab, as the file has it.
     key : str, optional
         Which array of an npz file or a Zarr group, if it has several of two dimensions; which variable of a netCDF
         file, if it has several of two or more. Its dimensions are stacked as by `Observations.from_xarray`.

@@ -17,7 +17,7 @@ def write_scores(table, names, path, *, force: bool = False) -> None:
     ----------
     table : record array of shape (n,)
     names : array of str of shape (n,), optional
-        Of the columns; positions from 0 unless told.
+        Of the columns. Default: positions from 0.
     path : str or path
     force : bool
         Replace a file that exists.

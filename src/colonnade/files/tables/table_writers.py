@@ -58,7 +58,7 @@ def with_aside(M, form: FileForm) -> list:
 
 
 def titles_of(count: int, names, form: FileForm) -> list[str]:
-    """Names of all columns of a file, `count` of which are numbers; positions where they have none."""
+    """Names of all columns of a file with `count` columns of numbers; positions where they have none."""
     if form.aside is not None:
         return titles_with(form.aside, names, count)
     return [str(j) for j in range(count)] if names is None else list(names)

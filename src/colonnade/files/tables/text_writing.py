@@ -60,7 +60,7 @@ class Cells(NamedTuple):
 
 
 def write_text(parts: list[Cells], titles, form: FileForm, path: Path) -> None:
-    """A text table with a line of titles, all of which may be anything; dictionaries are written as their values.
+    """A text table with a line of titles, which may be any text; dictionaries are written as their values.
 
     Parameters
     ----------

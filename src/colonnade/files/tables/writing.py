@@ -94,7 +94,7 @@ def _write_excel(completion, M, form: FileForm, path: Path, level: float | None)
 def form_for(observations, path: Path) -> FileForm:
     """How to write to `path`: as the observations came, if of this kind; triples stay triples in text and Parquet.
 
-    Of the columns of whole numbers those remain of which none was missing.
+    Columns of whole numbers remain so if none of their values was missing.
     """
     kind, form = kind_of_name(path), observations.origin
     if isinstance(form, FrameForm):

@@ -31,7 +31,7 @@ def _size(shape, dtype) -> float:
 
 
 def opened_zarr(path: Path, key: str | None) -> tuple:
-    """The array, of which nothing is read yet; its key in a group; and its names, as keywords of `Observations`."""
+    """The array, which is not read yet; its key in a group; and its names, as keywords of `Observations`."""
     array, key = _array(path, key)
     if array.ndim != 2:
         raise ValueError(f"{printable(path)} must have two dimensions, rows and columns; its shape is {array.shape}")

@@ -105,4 +105,4 @@ def _repeats(o):
 
 def in_words(o) -> str:
     """How many questions and models there are."""
-    return f"{o.shape[0]:,} questions; {o.shape[1]:,} models, of which {o.full_columns.size:,} answered all."
+    return f"{o.shape[0]:,} questions; {o.shape[1]:,} models; {o.full_columns.size:,} of them answered all."

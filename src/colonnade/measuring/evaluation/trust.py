@@ -78,7 +78,7 @@ def hide_in_turn(answers: Answers, patterns, domains, sampling: Sampling, rng):
     """Yield (columns, model without them, Hidden) for every group.
 
     `patterns` (m, q) are the gaps of the models to be scored; a hidden model gets one of them. A known model with gaps
-    of its own stands for its answered questions only, of which a random share is kept.
+    of its own stands for its answered questions only; a random share of them is kept.
     """
     known = answers.known
     for group in _groups(answers, domains[0], rng):

@@ -37,7 +37,7 @@ _HOPELESS = 2.0  # times the mean square error with all directions: with still f
 _ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
 _LIKELY = 0.5  # standard errors by which another center or offset must beat the usual one
 _SURE = 2.0  # standard errors by which one of many ranks must, which chance favours
-_ALL_DIRECTIONS = "all that the full columns have"
+_ALL_DIRECTIONS = "the maximum available"
 _TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
 _ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}  # which may have grown
@@ -130,7 +130,7 @@ def learn(
     if not any(is_auto(value) for value in (rank, center, shrinkage)):
         space = fit_column_space(observations, rank=rank, center=center)
         choices = choices_in_words(space, center, shrinkage, rank)
-        return Lesson(space, shrinkage, {**choices, "fit": "not judged, for every setting was given"})
+        return Lesson(space, shrinkage, {**choices, "fit": "not tested, because every setting was given"})
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
 
@@ -169,7 +169,7 @@ def learn(
             lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
             return _again(lesson, observations, rank)
     if asked.size == 0:
-        return without_judging("nothing to judge by: too few full columns and entries")
+        return without_judging("not tested, because there are too few complete columns and entries")
     jury = Jury(observations.take(asked))
     return _choose(space_with, jury, lambda: jury.with_full_columns(observations, rng), rank, center, shrinkage)
 
@@ -307,7 +307,7 @@ def _choose(space_with: Callable, jury: Jury, wider_jury: Callable, rank, center
         found = fewer if fewer.error <= _AS_GOOD * found.error else found
         is_whole, best = found is best, found
     how = _ALL_DIRECTIONS if is_whole else "by leaving out"
-    how += ", that of the offset among them" if best.offset else ""
+    how += ", with a constant offset per column" if best.offset else ""
     choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
     choices["fit"] = _fit_words(best, jury, spaces[0].center)
     return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
@@ -440,5 +440,5 @@ def _fit_words(best: _Candidate, jury: Jury, means) -> str:
         what = "columns" if jury.partial.by_columns else "entries"
         said += f", not counting what is far worse in {jury.n_outstanding} of {best_partial.size:,} {what}"
     if share > 0.7:
-        said += ": the full columns explain little, for the data are not of low rank or have more directions than these"
+        said += ": the full columns explain little. The data are not of low rank, or have more directions than these"
     return said

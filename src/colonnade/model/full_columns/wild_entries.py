@@ -294,7 +294,7 @@ def wild_words(whole, screening: Screening, unused: Found, names, taught: bool) 
     if found.rows.size == 0 and is_tame and screening.rows:
         found, how = _wild_of(whole, screening), f"over {_UNLIKE:g} times any other entry of its row and its column"
     if found.rows.size == 0:
-        found, how = _by_size(unused), "far out of line with its row and its column"
+        found, how = _by_size(unused), "far from the rest of its row and its column"
     if found.rows.size:
         i, j = int(found.rows[0]), int(found.columns[0])
         places = {*zip(found.rows.tolist(), found.columns.tolist())}

@@ -28,7 +28,7 @@ def read_logs(paths, *, metric: str | None = None, filter: str | None = None, ta
         Files and folders; folders are searched at any depth, and files in them that are no logs are left out.
     metric : str, optional
         The metric of lm-evaluation-harness, scorer of Inspect, statistic of HELM or result of Every Eval Ever.
-        Default: for every task the first that is a number and of which higher is better.
+        Default: for every task the first numeric one for which higher is better.
     filter : str, optional
         The filter of lm-evaluation-harness. Default: for every task the first.
     tasks : str or list of str, optional
