@@ -61,7 +61,9 @@ def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:
     by_full = _predicted_by_full_columns(o.only(kept), found.rows, found.columns)
     unit = scaled_table(o).unit[found.rows]
     unit = np.where(unit > 0, unit, np.inf)
-    squares = [np.minimum(np.abs(found.truth - p) / unit, OUTLIER) ** 2 for p in (by_full, found.predicted)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = [np.nan_to_num(np.abs(found.truth - p) / unit, nan=OUTLIER) for p in (by_full, found.predicted)]
+    squares = [np.minimum(each, OUTLIER) ** 2 for each in sizes]
     return column_losses(squares[0] - squares[1], found.columns)
 
 

@@ -223,7 +223,8 @@ class _Trials:
         at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
         predicted, deviations = model.predict(*at), model.deviations(*at)
         errors = np.abs(self.values - predicted)
-        squares = [np.minimum(errors / unit, OUTLIER) ** 2 for unit in self.units]
+        with np.errstate(over="ignore"):
+            squares = [np.minimum(errors / unit, OUTLIER) ** 2 for unit in self.units]
         sizes = [np.sqrt(np.average(each, weights=self.weights)) for each in squares]
         found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
         return _Candidate(is_turned, model.settings, model, found, model)
@@ -321,16 +322,15 @@ def _swept(sweeps: Sweeps, most: int, tol: float) -> FactorModel:
 
 
 def hidden_places(o: Observations, rng) -> np.ndarray:
-    """A tenth of the entries of columns and rows with gaps; of every row and column at least two stay.
+    """A tenth of the entries of columns with gaps; of every row and column at least two stay.
 
-    Full columns and rows stay full, because their entries are easier to predict than those that are wanted. Where the
-    others have too few entries to tell, all lose some.
+    Full columns stay full, because their entries are easier to predict than those that are wanted. Where the other
+    columns have too few entries to tell, all lose some.
     """
     total = o.values.size
     if total < _FEW:
         return np.zeros(0, np.int64)
-    lacking = o.n_observed < o.shape[0], np.bincount(o.rows, minlength=o.shape[0]) < o.shape[1]
-    able = np.repeat(lacking[0], o.n_observed) & lacking[1][o.rows]
+    able = np.repeat(o.n_observed < o.shape[0], o.n_observed)
     if able.sum() * _HIDDEN_SHARE < _FEW:
         able[:] = True
     share = min(_HIDDEN_SHARE, _MOST_HIDDEN / able.sum())
