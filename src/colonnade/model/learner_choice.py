@@ -21,6 +21,7 @@ _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model take
 _FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
 _MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
+_WIDEST = 1e100  # Ratio of numbers beyond which the square of one is lost beside that of the other.
 _LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
 _SURE = 2.0  # Standard errors by which the learner must predict better that has fewer of the entries.
 
@@ -32,7 +33,7 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     data need the full columns only. Parameters are those of `learn_table`.
     """
     given = {"orientation": orientation, "seed": seed, "progress": progress}
-    if o.partial_columns.size == 0 or learn(o).is_exact:
+    if o.partial_columns.size == 0 or not _are_comparable(o.values) or learn(o).is_exact:
         return None
     spreads = spreads_of_rows(o)
     if spreads.size and spreads.max() / _MIXED_UNITS > spreads.min():
@@ -52,6 +53,15 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     gains = _gains(o, learned.held_out)
     is_better = is_no_chance(gains, _SURE) if has_most else not is_no_chance(-gains, _SURE)
     return learned if is_better else None
+
+
+def _are_comparable(values) -> bool:
+    """Whether squares of the numbers are numbers, beside each other too; full columns do without."""
+    sizes = np.abs(values[values != 0].astype(np.float64))
+    if sizes.size == 0:
+        return False
+    usual = float(np.median(sizes))
+    return bool(1 / _WIDEST < usual < _WIDEST and sizes.max() / _WIDEST < usual)
 
 
 def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:

@@ -18,7 +18,6 @@ _PIECES = 16  # Pieces into which the groups are cut; more than the threads, so 
 _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borrows: see `_likeness`.
 _FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
 _ALIKE = 20.0  # Entries times variance of the logarithms; 2 costs 5 % on short rows of one unit.
-_LARGEST = 1e150  # Typical sizes of its row at which an entry is clipped, so that its square is a number.
 _REACH = 10.0  # Robust deviations at which entries are clipped before the spread is taken: one code must not set it.
 
 
@@ -151,7 +150,10 @@ def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
     order = places.values.astype(np.int64)
     values = o.values.astype(np.float64)
     begins, columns = places.indptr, places.rows
-    shift, unit = _spreads(begins, values[order], places.shape[1])
+    # Squares of numbers near the ends of floating point leave its range; a power of 2 loses no digit.
+    size = float(np.abs(values).max(initial=0.0))
+    scale = 1.0 if size == 0 else 2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000)
+    shift, unit = (scale * x for x in _spreads(begins, values[order] / scale, places.shape[1]))
     if one_unit and unit.any():
         largest = float(unit.max())
         unit = np.where(unit > 0, largest * np.sqrt(np.mean((unit[unit > 0] / largest) ** 2)), 0.0)
@@ -185,11 +187,6 @@ def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
 def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Shift and unit of every row from its entries, which stand together."""
     counts, row = np.diff(begins), np.repeat(np.arange(m), np.diff(begins))
-    # Squares of numbers near the ends of floating point leave its range; a power of 2 loses no digit.
-    sizes = _medians(begins, np.abs(values))
-    scale = np.where(sizes > 0, 2.0 ** np.clip(np.floor(np.log2(np.where(sizes > 0, sizes, 1.0))), -1000, 1000), 1.0)
-    with np.errstate(over="ignore"):
-        values = np.clip(values / scale[row], -_LARGEST, _LARGEST)
     middle = _medians(begins, values)
     reach = _REACH * 1.4826 * _medians(begins, np.abs(values - middle[row]))
     low, high = np.where(reach > 0, middle - reach, -np.inf), np.where(reach > 0, middle + reach, np.inf)
@@ -199,29 +196,26 @@ def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
     squares = np.bincount(row, (clipped - shift[row]) ** 2, m)
     is_constant = np.bincount(row, values != middle[row], m) == 0
     several = (counts >= 2) & (squares > 0)
-    spread = scale * np.sqrt(squares / seen)
-    own = spread[several]
+    own = squares[several] / counts[several]
     typical = float(np.median(own)) if own.size else 1.0
     lacking = np.maximum(counts < 2, min(_ENOUGH, _likeness(own, counts[several])) - counts)
     lacking = np.where(is_constant, np.maximum(lacking, 1), lacking)
-    larger = np.maximum(spread, typical)
-    parts = counts * (spread / larger) ** 2 + lacking * (typical / larger) ** 2
-    unit = larger * np.sqrt(parts / (counts + lacking))
+    unit = np.sqrt((squares + lacking * typical) / (counts + lacking))
     constant = (counts >= _ENOUGH) & is_constant  # Two or three equal entries may be chance.
-    return scale * np.where(constant, middle, shift), np.where(constant, 0.0, unit)
+    return np.where(constant, middle, shift), np.where(constant, 0.0, unit)
 
 
-def _likeness(spreads, counts) -> float:
-    """Number of entries that the spreads of all rows are worth to a row that has few.
+def _likeness(variances, counts) -> float:
+    """Number of entries that the variances of all rows are worth to a row that has few.
 
     Few if they differ by more than chance, as in different units. By chance the logarithm of a variance from k entries
     has the variance trigamma((k - 1) / 2).
     """
     from scipy.special import polygamma
 
-    if spreads.size < 2:
+    if variances.size < 2:
         return np.inf
-    logs = 2 * np.log(spreads)
+    logs = np.log(variances)
     excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, (counts - 1) / 2)))
     return _ALIKE / excess if excess > 0 else np.inf
 
