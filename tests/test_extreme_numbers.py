@@ -191,3 +191,14 @@ def test_noise_in_units_that_are_far_apart_is_not_trusted(orientation):
     completion = co.complete(X, method="factor model", orientation=orientation)
     assert completion.verdict.word != "use it"
     completion.summary()
+
+
+def test_one_entry_near_the_end_of_floating_point_gets_no_good_verdict():
+    """All deviations were zero beside it, and the verdict raised ZeroDivisionError."""
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((60, 40))
+    known = np.where(rng.random(M.shape) < 0.5, M, np.nan)
+    known[5, np.flatnonzero(~np.isnan(known[5]))[0]] = 1e300
+    completion = co.complete(known)
+    assert completion.verdict.word != "use it"
+    completion.summary()

@@ -128,6 +128,8 @@ def _of_factor_model(completion) -> HeldOut | None:
         x, weights = scores.ratios, scores.weights
     else:
         x, weights = completion._calibration.x, completion._calibration.weights
+    if x.size < _FEW:  # Beside one entry near the end of floating point all deviations may be zero.
+        return None
     coverage = _covered_by_the_other_half(x, weights)
     unit, of_gaps = float(errors.max()) or 1.0, gap_weights(completion.observations, found.rows, found.columns)
     error = unit * float(np.sqrt(np.average((errors / unit) ** 2, weights=of_gaps)))
