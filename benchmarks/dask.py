@@ -95,7 +95,15 @@ def main(arguments) -> int:
     parser.add_argument("--rank", type=count, default=50)
     parser.add_argument("--block-entries", type=count, default=1 << 21)
     parser.add_argument("--rounds", type=count, default=2)
+    parser.add_argument(
+        "--sizes", type=count, nargs="+", default=[100_000, 1_000_000], help="columns, of the share of the client"
+    )
+    parser.add_argument("--only-client", action="store_true", help="measure the share of the client alone")
+    parser.add_argument("--folder", type=Path, help="where the data go; default: a temporary folder")
     options = parser.parse_args(arguments)
+    if options.only_client:
+        print(facts())
+        return of_client(options.sizes, options.folder)
     m, n, r = options.rows, options.columns, options.rank
     s, d = 4 * r, 3 * r
     print(facts())
@@ -121,7 +129,14 @@ def main(arguments) -> int:
     )
     print(f"the busiest worker computes {one[3]:.2f} and {two[3]:.2f} processor seconds: {one[3] / two[3]:.2f} times")
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    return 0
+    return of_client(options.sizes, options.folder)
+
+
+def of_client(sizes: list[int], folder: Path | None) -> int:
+    from benchmarks.dask_client import report
+
+    with tempfile.TemporaryDirectory(dir=folder) as place, cluster_of(2) as cluster:
+        return 0 if report(sizes, cluster, Path(place)) else 1
 
 
 def measured(path: Path, settings: dict, rounds: int) -> dict:

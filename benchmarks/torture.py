@@ -150,7 +150,7 @@ def in_child(folder: str, arguments: tuple, tall: bool, die_at: int, count=None)
     from colonnade.__main__ import main
     from colonnade.scaling import blocks
 
-    blocks._BLOCK_ENTRIES = blocks._SMALL_BLOCK_ENTRIES = 300
+    blocks.BLOCK_ENTRIES = blocks._SMALL_BLOCK_ENTRIES = 300
     if tall:
         blocks.exceeds_memory = lambda shape, memory: True
         blocks.groups_of_blocks = lambda entries, todo, r, memory: [part for part in (todo[:3], todo[3:]) if part]

@@ -332,7 +332,7 @@ def test_entries_go_to_columns_in_proportion_to_their_weights(weights, budget):
 
 def test_the_error_of_an_answer_is_the_mean_square_of_entries_left_out(rng):
     """In units of the size of the data, so that no square overflows: the same for data in other units."""
-    from colonnade.measuring.acquisition._teaching import _error
+    from colonnade.measuring.acquisition._completing import _error
     from colonnade.model.leaving_out import size_of
 
     L, R = low_rank(rng, 20, 12, 2)

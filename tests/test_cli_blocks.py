@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_blocks import contents, problem, triples_of, write_triples
-from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
 from colonnade.interfaces.cli._by_blocks import Size
@@ -15,12 +14,12 @@ from problems import read_csv_exactly
 
 
 @pytest.fixture
-def triples(folder):  # noqa: F811
+def triples(folder):
     rng = np.random.default_rng(0)
     return write_triples(folder / "t.parquet", triples_of(problem(rng), rng))
 
 
-def test_a_result_by_blocks_and_asked_entries(triples, folder, run):  # noqa: F811
+def test_a_result_by_blocks_and_asked_entries(triples, folder, run):
     pd.DataFrame({"row": [3, 0], "column": [7, 80]}).to_csv(folder / "wanted.csv", index=False)
     arguments = "complete", triples, "--engine", "local", "--entries", "wanted.csv", "-o", "out", "-o", "answers.csv"
     code, out, err = run(*arguments)
@@ -38,7 +37,7 @@ def test_a_result_by_blocks_and_asked_entries(triples, folder, run):  # noqa: F8
     assert contents(folder / "out") == before
 
 
-def test_the_engine_goes_by_the_memory_limit(triples, run, monkeypatch):  # noqa: F811
+def test_the_engine_goes_by_the_memory_limit(triples, run, monkeypatch):
     from colonnade.scaling import dry_run
 
     code, out, _ = run("complete", triples, "-o", "one", "--memory-limit", "1GB")
@@ -51,7 +50,7 @@ def test_the_engine_goes_by_the_memory_limit(triples, run, monkeypatch):  # noqa
     assert code == 0 and "blocks" not in out
 
 
-def test_dry_run_writes_nothing(triples, folder, run):  # noqa: F811
+def test_dry_run_writes_nothing(triples, folder, run):
     code, out, err = run("complete", triples, "--dry-run", "--rank", "3")
     assert code == 0 and err == ""
     for words in ("1,304 entries of a 40 x 90 matrix, not in order", "Memory: at most", "Disk: about", "Time: about"):
@@ -77,7 +76,7 @@ def test_dry_run_writes_nothing(triples, folder, run):  # noqa: F811
         (["t.parquet", "--engine", "local", "-o", "nowhere/out"], 5, "nowhere"),
     ],
 )
-def test_wrong_usage(triples, folder, run, arguments, code, words):  # noqa: F811
+def test_wrong_usage(triples, folder, run, arguments, code, words):
     (folder / "wide.csv").write_text("a,b\n1,2\n3,\n")
     found, _, err = run("complete", *arguments)
     assert found == code and words in err and len(err.splitlines()) == 1, err

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import colonnade as co
-from colonnade.interfaces import cli
 
 from problems import hide, low_rank
 
@@ -28,31 +27,6 @@ ODD = [
     "c8",
     "c9",
 ]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def run(folder, monkeypatch, capsys):
-    """Runs the command line as `python -m colonnade` does, without the seconds that a process needs to start."""
-
-    def go(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
-        before, code = signal.getsignal(signal.SIGTERM), 0
-        try:
-            cli.run()
-        except SystemExit as end:
-            code = end.code
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return go
 
 
 def table(seed=0, m=12, n=10):
@@ -147,7 +121,7 @@ def test_strict_ends_with_four_after_writing(run, folder):
     "content, arguments, code, words",
     [
         ("a,b\n1,2\n", ["absent.csv"], 5, "there is no file absent.csv"),
-        ("a,b\n1,x\n3,4\n", ["t.csv"], 3, "in row 0, column 'b': 'x'"),
+        ("a,b\n1,x\n3,4\n", ["t.csv"], 3, "in line 2, column 'b': 'x'"),
         ("a,b\n1,\x1b[31m\n3,4\n", ["t.csv"], 3, r"column 'b': '\x1b[31m'"),
         ("a,b\n,1\n2,\n", ["t.csv", "--shrinkage", "0"], 3, "Leave out shrinkage (--shrinkage)"),
         ("a,b\n,1\n2,\n", ["t.csv", "--method", "full-columns"], 3, "The fullest are column 'a' with 1, column 'b'"),
@@ -349,3 +323,21 @@ def test_all_filled_entries_are_listed_with_their_intervals(run, folder):
     code, _, err = run("complete", "t.csv", "-o", "more.csv", "--intervals", "listed.csv")
     assert code == 2 and "listed.csv exists" in err
     assert run("complete", "t.csv", "-o", "more.csv", "--intervals", "listed.npy")[0] == 2
+
+
+def test_the_output_stands_beside_the_input(run, folder):
+    """As a report stands beside its result."""
+    _, known = table()
+    (folder / "in").mkdir()
+    pd.DataFrame(known).to_csv("in/t.csv", index=False)
+    code, out, err = run("complete", "in/t.csv")
+    assert code == 0 and out.endswith("Written: in/t-filled.csv\n"), err
+    assert os.listdir() == ["in"] and sorted(os.listdir("in")) == ["t-filled.csv", "t.csv"]
+
+
+def test_advice_to_measure_all_gaps_says_so():
+    from colonnade.uncertainty.certificates import remedy
+
+    assert remedy("approximate", 8, 20) == "measure about 8 more values for a precise answer"
+    assert remedy("approximate", 8, 8) == "measure it in full, because fewer values would leave the rest uncertain"
+    assert remedy("prior decides", 8, 8) == "measure more values"

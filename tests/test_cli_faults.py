@@ -7,7 +7,6 @@ import subprocess
 import numpy as np
 import pytest
 from test_blocks import contents, problem, triples_of, write_triples
-from test_cli_complete import folder, run  # noqa: F401
 from test_files import bad_files
 
 import colonnade as co
@@ -18,22 +17,22 @@ LOCAL = "--engine", "local", "--rank", "3", "--center", "no", "--shrinkage", "0"
 
 
 @pytest.fixture
-def triples(folder, monkeypatch):  # noqa: F811
+def triples(folder, monkeypatch):
     """A file of triples in any order, which are completed by several blocks."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", 300)
+    monkeypatch.setattr(blocks, "BLOCK_ENTRIES", 300)
     return write_triples(folder / "t.parquet", triples_of(problem(rng), rng))
 
 
 @pytest.fixture
-def expected(triples, run):  # noqa: F811
+def expected(triples, run):
     """The files of an undisturbed run."""
     assert run("complete", triples, "-o", "expected", *LOCAL)[0] == 0
     return contents(triples.parent / "expected")
 
 
 @pytest.mark.parametrize("name, content, words", [pytest.param(*case, id=case[0]) for case in bad_files()])
-def test_bad_files(run, folder, name, content, words):  # noqa: F811
+def test_bad_files(run, folder, name, content, words):
     (folder / name).write_bytes(content)
     for arguments in ([], ["-o", "out"], ["-o", "filled.npy"]):
         code, out, err = run("complete", name, *arguments)
@@ -41,7 +40,7 @@ def test_bad_files(run, folder, name, content, words):  # noqa: F811
         assert os.listdir() == [name]
 
 
-def test_files_that_are_larger_than_they_look(run, folder, monkeypatch):  # noqa: F811
+def test_files_that_are_larger_than_they_look(run, folder, monkeypatch):
     np.savez_compressed(folder / "b.npz", X=np.zeros((1000, 2000)))
     monkeypatch.setattr("colonnade.files.tables.kinds.memory_size", lambda: 10e6)
     code, _, err = run("complete", "b.npz")
@@ -49,7 +48,7 @@ def test_files_that_are_larger_than_they_look(run, folder, monkeypatch):  # noqa
 
 
 @pytest.mark.parametrize("kept", [0, 4, 1000, -1])
-def test_truncated_triples(triples, run, kept):  # noqa: F811
+def test_truncated_triples(triples, run, kept):
     triples.write_bytes(triples.read_bytes()[:kept])
     named = "--row", "row", "--column", "column", "--value", "value"
     code, _, err = run("complete", triples, "-o", "out", *LOCAL, *named)
@@ -57,7 +56,7 @@ def test_truncated_triples(triples, run, kept):  # noqa: F811
 
 
 @pytest.mark.parametrize("fail_at", [1, 4, 20, 40])
-def test_a_full_disk_and_resume(triples, expected, run, monkeypatch, fail_at):  # noqa: F811
+def test_a_full_disk_and_resume(triples, expected, run, monkeypatch, fail_at):
     count = []
 
     def fsync(handle, original=os.fsync):
@@ -76,7 +75,7 @@ def test_a_full_disk_and_resume(triples, expected, run, monkeypatch, fail_at):  
 
 
 @pytest.fixture
-def locked(folder):  # noqa: F811
+def locked(folder):
     """A folder that cannot be written to, also by root."""
     place = folder / "locked"
     place.mkdir(mode=0o500)
@@ -89,13 +88,13 @@ def locked(folder):  # noqa: F811
     subprocess.run(["umount", place], check=True)
 
 
-def test_a_folder_that_cannot_be_written_to(triples, locked, run):  # noqa: F811
+def test_a_folder_that_cannot_be_written_to(triples, locked, run):
     for arguments in (["-o", "locked/out", *LOCAL], ["-o", "locked/out"], ["-o", "locked/filled.parquet"]):
         code, _, err = run("complete", triples, *arguments)
         assert code == 5 and "cannot be written to" in err and err.count("\n") == 1 and not os.listdir(locked)
 
 
-def test_interrupted_runs_are_continued_as_they_were_begun_or_refused(triples, expected, run, monkeypatch):  # noqa: F811
+def test_interrupted_runs_are_continued_as_they_were_begun_or_refused(triples, expected, run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
@@ -122,10 +121,10 @@ def test_interrupted_runs_are_continued_as_they_were_begun_or_refused(triples, e
     assert contents(triples.parent / "out") == expected
 
 
-def test_sizes_of_blocks_and_threads_change_no_number(triples, run, monkeypatch):  # noqa: F811
+def test_sizes_of_blocks_and_threads_change_no_number(triples, run, monkeypatch):
     made = []
     for entries, threads in ((300, "1"), (300, "2"), (10_000, "2")):
-        monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(blocks, "BLOCK_ENTRIES", entries)
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         assert run("complete", triples, "-o", f"out{len(made)}", "--engine", "local")[0] == 0
         made.append(co.Completion.load(f"out{len(made)}"))

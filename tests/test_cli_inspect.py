@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import colonnade as co
-from colonnade.data.seen_grid import PLAIN_SHADES, as_characters, coverage
+from colonnade.data.seen_grid import PLAIN_SHADES, as_characters, seen_shares
 from colonnade.interfaces.cli import COMMANDS, cli
 from colonnade.interfaces.inspection import inspect_observations
 
@@ -49,8 +49,8 @@ def test_coverage_counts_every_entry_once(rng):
     known[:, 7] = 1.0
     o = co.Observations.from_dense(known)
     order = np.argsort(-o.n_observed, kind="stable")
-    np.testing.assert_array_equal(coverage(o, 37, 53), ~np.isnan(known)[:, order])
-    shares = coverage(o, 5, 10)
+    np.testing.assert_array_equal(seen_shares(o, 37, 53), ~np.isnan(known)[:, order])
+    shares = seen_shares(o, 5, 10)
     i, j = np.arange(37) * 5 // 37, np.arange(53) * 10 // 53
     expected = [[(~np.isnan(known))[i == a][:, order[j == b]].mean() for b in range(10)] for a in range(5)]
     np.testing.assert_allclose(shares, expected, rtol=1e-14)
@@ -311,3 +311,13 @@ def test_of_large_data_the_first_50_directions_are_looked_at(monkeypatch, n_full
 def test_a_command_needs_its_input(run):
     code, out, err = run("complete")
     assert code == 2 and out == "" and "Missing argument" in err
+
+
+@pytest.mark.parametrize("n_full", [0, 10])
+def test_logarithms_are_advised_for_skewed_positive_values(rng, n_full):
+    L = 0.8 * rng.standard_normal((60, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((60, 40))
+    L[:, n_full:][rng.random((60, 40 - n_full)) < 0.4] = np.nan
+    for unit in (1e-200, 1.0, 1e200):
+        assert any("Try their logarithms" in one for one in co.inspect(unit * np.exp(L))["advice"])
+    for other in (L, L + 100, L - np.nanmin(L) + 0.1):
+        assert not any("logarithms" in one for one in co.inspect(other)["advice"])

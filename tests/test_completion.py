@@ -424,3 +424,27 @@ def test_rows_of_which_nothing_is_known_are_not_guessed(seed):
         P[rng.random(P.shape) < 0.3] = np.nan
         filled = co.complete(np.hstack([A, P])).to_dense()[20:, 6:11]
         assert np.nanmax(np.abs(filled), initial=0) < 10 * np.abs(A).max()
+
+
+@pytest.mark.parametrize("n_full", [0, 6, 25])
+def test_a_generator_is_asked_for_one_number(n_full):
+    """Whatever is learned and compared on the way, the seed it gives is that number, and it goes on behind it."""
+    rng = np.random.default_rng(5)
+    M = rng.standard_normal((30, 4)) @ rng.standard_normal((4, 40)) + 0.3 * rng.standard_normal((30, 40))
+    M[:, n_full:][rng.random((30, 40 - n_full)) < 0.5] = np.nan
+    given, same = np.random.default_rng(3), np.random.default_rng(3)
+    filled = co.complete(M, random_state=given).to_dense()
+    np.testing.assert_array_equal(filled, co.complete(M, random_state=int(same.integers(2**31))).to_dense())
+    assert given.integers(2**31) == same.integers(2**31)
+
+
+@pytest.mark.parametrize("n_full", [0, 10])
+def test_progress_takes_a_stage_or_none(rng, n_full):
+    """Functions of (stage, done, total) and of (done, total) hear the same, at every door."""
+    known = gappy(rng)
+    known[0, : 10 - n_full] = np.nan
+    staged, plain = [], []
+    for door in (co.complete, co.methods.als):
+        door(known, random_state=0, progress=lambda stage, done, total: staged.append((stage, done, total)))
+        door(known, random_state=0, progress=lambda done, total: plain.append((done, total)))
+    assert plain and [one[1:] for one in staged] == plain and all(isinstance(one[0], str) for one in staged)

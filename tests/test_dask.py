@@ -15,12 +15,12 @@ import pytest
 import test_engines as engines
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from pyarrow import parquet
-from test_cli_complete import folder, run  # noqa: F401
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
 from colonnade.scaling import blocks
 from colonnade.scaling.dask import cluster, runs
+from colonnade.scaling.dask import triples as cluster_triples
 from colonnade.scaling.dask.cluster import connected
 
 from problems import hide, low_rank
@@ -158,7 +158,7 @@ def test_outliers_are_left_out_as_complete_does(client, tmp_path, table):
 def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(16)
     path = write_triples(tmp_path / "t.parquet", engines.typos(rng, m=200), rng)
-    for module in (blocks, runs):
+    for module in (blocks, cluster_triples):
         monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
     settings = {"rank": 3, "center": True, "shrinkage": 0.01, "refine": 0, "block_entries": 900, "shape": (200, 60)}
     stored = co.dask.complete(path, client, out=tmp_path / "there", **settings)
@@ -171,7 +171,7 @@ def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client,
 def test_a_basis_larger_than_memory_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(15)
     path = write_triples(tmp_path / "t.parquet", problem(rng, m=200, s=60), rng)
-    for module in (blocks, runs):
+    for module in (blocks, cluster_triples):
         monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
         monkeypatch.setattr(module, "groups_of_blocks", lambda entries, todo, r, memory: [todo[:3], todo[3:]])
     co.dask.complete(path, client, out=tmp_path / "there", block_entries=500, **FIXED)
@@ -363,10 +363,10 @@ def make_block_hard(client, k, bullets):
 
 
 @pytest.mark.slow
-def test_the_command_line_names_a_block_that_always_kills_its_worker(client, folder, run, bullets, monkeypatch):  # noqa: F811
+def test_the_command_line_names_a_block_that_always_kills_its_worker(client, folder, run, bullets, monkeypatch):
     rng = np.random.default_rng(13)
     write_triples(folder / "t.parquet", problem(rng), rng)
-    monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", 300)
+    monkeypatch.setattr(blocks, "BLOCK_ENTRIES", 300)
     settings = "--rank", "3", "--center", "no", "--shrinkage", "0", "--refine", "0"
     there = "complete", "t.parquet", "-o", "there", "--engine", "dask", "--scheduler", client.scheduler.address
     assert run("complete", "t.parquet", "-o", "here", "--engine", "local", *settings)[0] == 0
@@ -390,7 +390,7 @@ def test_the_command_line_names_a_block_that_always_kills_its_worker(client, fol
 
 
 @pytest.mark.slow
-def test_the_command_line_is_interrupted_while_a_block_takes_long(client, folder, run, bullets):  # noqa: F811
+def test_the_command_line_is_interrupted_while_a_block_takes_long(client, folder, run, bullets):
     rng = np.random.default_rng(14)
     write_triples(folder / "t.parquet", problem(rng), rng)
     (bullets / "wait").touch()
@@ -597,7 +597,7 @@ def test_tls_is_configured_as_dask_is():
 
 
 @pytest.mark.slow
-def test_the_command_line(client, folder, run):  # noqa: F811
+def test_the_command_line(client, folder, run):
     rng = np.random.default_rng(12)
     M = problem(rng)
     write_triples(folder / "t.parquet", M, rng)
@@ -634,7 +634,7 @@ def test_the_command_line(client, folder, run):  # noqa: F811
         (None, False),
     ],
 )
-def test_a_note_about_trust(folder, run, monkeypatch, address, is_open):  # noqa: F811
+def test_a_note_about_trust(folder, run, monkeypatch, address, is_open):
     np.save(folder / "t.npy", problem(np.random.default_rng(12)))
     monkeypatch.setattr(co.dask, "complete", lambda x, client, **_: co.complete(x, rank=3))
     where = ["--engine", "dask"] if address is None else ["--scheduler", address]

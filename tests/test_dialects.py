@@ -156,7 +156,7 @@ def test_files_that_write_numbers_in_two_ways_are_refused(tmp_path, far):
 def test_a_comma_that_may_be_a_typo_is_refused(tmp_path, other):
     path = tmp_path / "t.csv"
     path.write_text(f'a,b\n0.5,"1,234"\n0.75,{other}\n')
-    with pytest.raises(ValueError, match=r"'1,234' in row 0, column 'b'.* it is not clear .*--thousands"):
+    with pytest.raises(ValueError, match=r"'1,234' in line 2, column 'b'.* it is not clear .*--thousands"):
         read(path)
     assert dense(read(path, thousands=",", decimal="."))[0, 1] == 1234
     path.write_text(f'a,b\n0.5,"1,234"\n0.75,{other}\n0.5,"1,234.5"\n')
@@ -180,7 +180,7 @@ def test_units_belong_to_a_column(tmp_path):
 def test_text_beside_such_numbers_is_refused_and_text_alone_is_set_aside(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("n;a;b;c\nx;12%;1,5;12.03.2024\ny;none yet;2,5;13.03.2024\n")
-    with pytest.raises(ValueError, match=r"column 'a'.*'none yet'|row 1.*'none yet'"):
+    with pytest.raises(ValueError, match=r"column 'a'.*'none yet'|line 3.*'none yet'"):
         read(path)
     o = read(path, missing="none yet")
     assert o.origin.aside.kinds == ("dates",)
@@ -223,12 +223,12 @@ def test_whole_numbers_that_floats_would_change_are_refused_in_groups_too(tmp_pa
 def test_latin_bytes_far_behind_the_beginning(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"n,a,b\n" + b"x,1.5,2.5\n" * 200_000 + "für,3.5,4.5\n".encode("latin-1"))
-    o = read(path)
+    o = read(path, row_names=True)
     assert o.row_names[-1] == "für" and o.origin.encoding.codec == "cp1252"
     path.write_bytes("für,a,b\n".encode() + b"x,1.5,2.5\n" * 200_000 + "für,3.5,4.5\n".encode("latin-1"))
     with pytest.raises(ValueError, match="not text in UTF-8; name its encoding with --encoding"):
         read(path)
-    assert read(path, encoding="latin-1").row_names[-1] == "für"
+    assert read(path, encoding="latin-1", row_names=True).row_names[-1] == "für"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import colonnade as co
 from colonnade.model.factor_model import unpacked
 from colonnade.model.posterior import deviations
 from colonnade.uncertainty.draws import NORMAL, _roots, column_deviations
+from colonnade.uncertainty.parts import EQUAL_PARTS
 
 from problems import hide, low_rank
 
@@ -54,19 +55,21 @@ def test_entries_of_a_column_and_of_a_row_are_correlated_as_the_model_says(rng):
         calibration = completion._calibration
         factors = calibration.row_factors, calibration.column_factors
         of_rows, of_columns = factors[::-1] if learned.is_turned else factors
-        k = calibration.half_width(0.9) / NORMAL
+        low, high = calibration.ends_at(0.9, np.arange(20)[:, None], np.arange(24))
+        k = np.sqrt(calibration.parts.fit) * (high - low) / 2 / NORMAL
+        k = k.T if learned.is_turned else k
         j = int(np.argmax(filled.sum(axis=0)))
         rows = np.flatnonzero(filled[:, j])
         S = unpacked(f.column_covariance[j], r)
-        u = (f.unit * of_rows)[rows, None] * f.U[rows, :r]
-        found, told = np.cov(draws[:, rows, j].T), (k * of_columns[j]) ** 2 * u @ S @ u.T
+        u = (f.unit * of_rows * k[:, j])[rows, None] * f.U[rows, :r]
+        found, told = np.cov(draws[:, rows, j].T), of_columns[j] ** 2 * u @ S @ u.T
         off = ~np.eye(rows.size, dtype=bool)
         size = np.sqrt(np.outer(np.diag(found), np.diag(found)))
         assert (np.abs(found - told) / size)[off].max() < 0.04  # 5 standard errors of a correlation.
         i = int(np.argmax(filled.sum(axis=1)))
         columns = np.flatnonzero(filled[i])
-        z, T = of_columns[columns, None] * f.Z[columns], unpacked(f.row_covariance[i], r + 1)
-        found, told = np.cov(draws[:, i, columns].T), (k * of_rows[i] * f.unit[i]) ** 2 * z @ T @ z.T
+        z, T = (of_columns * k[i])[columns, None] * f.Z[columns], unpacked(f.row_covariance[i], r + 1)
+        found, told = np.cov(draws[:, i, columns].T), (of_rows[i] * f.unit[i]) ** 2 * z @ T @ z.T
         off = ~np.eye(columns.size, dtype=bool)
         size = np.sqrt(np.outer(np.diag(found), np.diag(found)))
         assert (np.abs(found - told) / size)[off].max() < 0.04
@@ -80,7 +83,9 @@ def test_drawn_columns_have_the_covariance_of_the_posterior(rng):
     o, rows = completion.used, np.arange(30)
     seen = U[o.rows[o.indptr[j] : o.indptr[j + 1]]]
     told = t * U @ np.linalg.inv(seen.T @ seen + np.diag(completion.penalty)) @ U.T + t * np.eye(30)
-    drawn = column_deviations(completion.space, o, t, 1.0, 40_000, rows, np.array([j]), np.random.default_rng(0))
+    drawn = column_deviations(
+        completion.space, o, t, 1.0, 40_000, rows, np.array([j]), np.random.default_rng(0), EQUAL_PARTS
+    )
     size = np.sqrt(np.outer(np.diag(told), np.diag(told)))
     assert (np.abs(np.cov(drawn[:, :, 0].T) - told) / size).max() < 0.05
     np.testing.assert_allclose(np.sqrt(np.diag(told)), deviations(completion, rows, np.full(30, j)), rtol=1e-8)

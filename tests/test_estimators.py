@@ -40,8 +40,8 @@ def table(rng, Imputer, n_samples=60, n_features=40, rank=3, n_complete=12, nois
 def completed(Imputer, known, **settings):
     """`complete` in the orientation of the imputer."""
     if Imputer is CompleteRowsImputer:
-        return co.complete(known.T, **settings).to_dense().T
-    return co.complete(known, **settings).to_dense()
+        return co.complete(known.T, method="full columns", **settings).to_dense().T
+    return co.complete(known, method="full columns", **settings).to_dense()
 
 
 def no_complete_feature(estimator):
@@ -467,3 +467,26 @@ def test_intervals_and_deviations_of_new_samples(rng, Imputer, n_complete):
     assert 0.84 < np.mean((low <= new)[asked] & (new <= high)[asked]) < 0.96
     std = imputer.predict_std(M[600:])
     assert (std[~asked] == 0).all() and np.allclose(std[asked], (high - low)[asked] / 2 / 1.6448536)
+
+
+@pytest.mark.parametrize("Imputer", [CompleteRowsImputer, CompleteColumnsImputer])
+def test_a_generator_is_asked_for_one_number(Imputer):
+    _, known = table(np.random.default_rng(0), Imputer)
+    given, same = np.random.default_rng(3), np.random.default_rng(3)
+    imputer, other = Imputer(random_state=given).fit(known), Imputer(random_state=int(same.integers(2**31))).fit(known)
+    for found, expected in zip(imputer.predict_interval(known), other.predict_interval(known)):
+        np.testing.assert_array_equal(found, expected)
+    assert given.integers(2**31) == same.integers(2**31)
+
+
+def test_intervals_rest_on_what_the_prediction_uses(rng):
+    """`CompleteColumnsImputer` predicts from complete features alone, so other known entries change no interval."""
+    X = rng.standard_normal((300, 3)) @ rng.standard_normal((3, 8)) + 0.3 * rng.standard_normal((300, 8))
+    gaps = rng.random(X.shape) < 0.4
+    gaps[:, :5] = False
+    known = np.where(gaps, np.nan, X)
+    imputer = CompleteColumnsImputer().fit(known[:200])
+    more, fewer = known[200:].copy(), known[200:].copy()
+    fewer[:, 5:] = np.nan
+    for one, other in zip(imputer.predict_interval(more), imputer.predict_interval(fewer)):
+        np.testing.assert_array_equal(one[gaps[200:]], other[gaps[200:]])

@@ -1,34 +1,15 @@
 """`colonnade evaluate`: the whole way by commands, and the page."""
 
 import json
-import signal
-import sys
 
 import numpy as np
 import pytest
 from made_answers import answers
 
 import colonnade as co
-from colonnade.interfaces import cli
 from colonnade.interfaces.report.evaluation_page import evaluation_html
 
 HOSTILE = "</title><script>alert(1)</script>\x1b[31m"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def go(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
-        before, code = signal.getsignal(signal.SIGTERM), 0
-        try:
-            cli.run()
-        except SystemExit as end:
-            code = end.code
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        return code, *capsys.readouterr()
-
-    return go
 
 
 def write_table(path, M, names):

@@ -66,6 +66,19 @@ def test_drawn_questions_have_the_same_estimate_whatever_is_said():
         assert leaderboard.scores(K, **how).tolist() == expected
 
 
+def test_compare_takes_the_estimate_of_chosen_questions():
+    """The difference of two scores from chosen questions is that of the table; its width follows from theirs."""
+    M = answers(np.random.default_rng(1))
+    K = with_gaps(M, [0, 1], leaderboard.select_questions(M[:, 2:], 30, design="chosen"))
+    found = co.evaluation.score(K, design="chosen")
+    for a, b in ((0, 1), (0, 5), (7, 1)):
+        one = co.evaluation.compare(found, a, b)
+        assert one.difference == pytest.approx(found.table.score[a] - found.table.score[b])
+        widths = (found.table.high - found.table.low)[[a, b]]
+        assert np.hypot(*widths) * 0.95 <= one.high - one.low <= 1.2 * np.hypot(*widths)
+        assert (one.a_beats_b > 0.5) == (one.difference > 0)
+
+
 def test_chosen_models_of_few_known_ones(rng):
     M = with_gaps(answers(rng, 30, 8), [3], [1, 4, 9])
     row = leaderboard.scores(M, design="chosen")[3]

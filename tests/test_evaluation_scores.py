@@ -210,3 +210,17 @@ def test_adaptive_intervals_hold_at_all_times():
         failed += ever
         assert result.high - result.low <= 0.16 + 1e-12 and result.n_answers <= 200
     assert failed <= 5  # At the level 0.9, two are expected; more than five have a probability of 1 %.
+
+
+def test_tasks_without_weight_do_not_count():
+    """Answers in a task of weight 0 change neither the scores nor how many questions are still needed."""
+    M = answers(np.random.default_rng(3), 160, 25)
+    groups = np.repeat(["a", "b"], [100, 60])
+    weights = {"groups": groups, "task_weights": {"a": 1, "b": 0}}
+    rows = np.arange(0, 100, 4)
+    few = co.evaluation.score(with_gaps(M, [0, 1], rows), **weights)
+    more = co.evaluation.score(with_gaps(M, [0, 1], np.union1d(rows, np.arange(100, 160, 2))), **weights)
+    for found in (few, more):
+        assert found.more_to_halve()[0] == 33  # 58 of 100 have a quarter of the variance of 25 of 100.
+        assert co.evaluation.compare(found, 0, 1).n_common == 25
+        np.testing.assert_allclose(found.table.score[2:], M[:100, 2:].mean(axis=0))

@@ -1,33 +1,12 @@
 """An output that exists is kept, and refused before the input is read."""
 
-import signal
-import sys
-
 import numpy as np
 import pytest
 
 import colonnade as co
 from colonnade import files
-from colonnade.interfaces import cli
 
 MEMORY = "--engine", "memory"
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def go(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *arguments])
-        before = signal.getsignal(signal.SIGTERM)
-        try:
-            cli.run()
-        except SystemExit as end:
-            return end.code, *capsys.readouterr()
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
-    return go
 
 
 @pytest.mark.parametrize("broken_link", [False, True])

@@ -155,7 +155,7 @@ def test_csv_by_several_blocks_and_a_line_longer_than_one(known, names, tmp_path
     path = tmp_path / "t.csv"
     pd.DataFrame(known, index=names[0], columns=names[1]).to_csv(path)
     for block in (1000, 2**20 + 100):
-        monkeypatch.setattr("colonnade.files.tables.csv._BLOCK", block)
+        monkeypatch.setattr("colonnade.files.tables.csv_cells._BLOCK", block)
         assert_same(co.read(path), known, *names)
 
 
@@ -277,7 +277,7 @@ def test_triples_without_a_header_by_position(known, rng, tmp_path):
         ("row,column,value\n1,2,3\n1,3.7,3\n", "1 labels of the column 'column' are negative or not whole.*3.7"),
         ("row,column,value\n1,2,3\n,2,3\nnan,2,3\n", "2 cells of the column 'row' are empty"),
         ("row,column,value\n1,2,inf\n1,3,4\n", r"row 0 \('1'\), column 0 \('2'\) is inf"),
-        ("row,column,value\n1,2,3\n1,3,x\n", "1 cell .* is not a number, in row 1.*, column 'value': 'x'"),
+        ("row,column,value\n1,2,3\n1,3,x\n", "1 cell .* is not a number, in line 3.*, column 'value': 'x'"),
         ("row,column,value\n", "no row"),
         ("day,column,value\n1,2,3\n", None),
     ],
@@ -321,8 +321,8 @@ def test_duplicates_are_averaged_or_the_last_wins(tmp_path):
     "content, words",
     [
         ("a,b\n1,x\n3,y\n", r"one column of numbers, 'a', beside 'b' \(text\).*If its lines are triples"),
-        ("a,b\n1,x\n3,4\n", "1 cell of .* is not a number, in row 0, column 'b': 'x'; leave it empty.*--ignore"),
-        ("n,a,b\nr,1,2\ns,3,'1.5\n", r"1 cell .* row 1 \('s'\), column 'b': \"'1.5\""),
+        ("a,b\n1,x\n3,4\n", "1 cell of .* is not a number, in line 2, column 'b': 'x'; leave it empty.*--ignore"),
+        ("n,a,b\nr,1,2\ns,3,'1.5\n", r"1 cell .* line 3 \('s'\), column 'b': \"'1.5\""),
         ("a,b\n1,inf\n", r"row 0, column 1 \('b'\) is inf"),
         ("a,b\n1,1e999\n", "is inf"),
         ("a,b\n1,2\n3\n", "line 3 of .* has 1 cells where others have 2: mend it"),
@@ -547,7 +547,10 @@ def test_triples_with_an_index_of_pandas(tmp_path):
 
 def test_text_where_numbers_belong_may_be_triples(tmp_path):
     (tmp_path / "t.csv").write_text("station,day,flow\na,monday,1\nb,monday,2\na,tuesday,3\n")
-    with pytest.raises(ValueError, match=r"one column of numbers, 'flow', beside 'day'.*If its lines are triples, say"):
+    with pytest.raises(
+        ValueError,
+        match=r"one column of numbers, 'flow', beside 'station'.*'day'.*If its lines are triples",
+    ):
         co.files.read(tmp_path / "t.csv")
 
 
@@ -656,3 +659,14 @@ def test_the_names_of_a_wide_parquet_file_are_listed_once(tmp_path, shared):
 
     names, aside, values = _tables(tmp_path / "t.parquet", Schema(), [0], [], None)
     assert aside is None and names.column_names == ["name"] and values.column_names == titles[1:] and len(asked) == 1
+
+
+def test_places_in_messages_are_lines_and_columns_from_1(tmp_path):
+    """Empty lines and cells of several lines count; columns without a title have both numbers."""
+    path = tmp_path / "t.csv"
+    path.write_text('n,a,b\n\n"x\ny",1,2\n\nz,3,oops\n')
+    with pytest.raises(ValueError, match=r"line 6 \('z'\), column 'b': 'oops'"):
+        co.read(path)
+    path.write_text("1,2,3\n4,5,6\n7,8,9\n1,2,oops\n")
+    with pytest.raises(ValueError, match=r"column '2' .* 'oops' and '3' in line 1|line 4, column 3 \(called '2'"):
+        co.read(path)

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -143,3 +145,18 @@ def test_a_class_made_from_a_data_frame_is_one():
     assert completion.to_frame().loc["z", "c"] == pytest.approx(12)
     imputer = co.CompleteColumnsImputer().fit(table)
     assert imputer.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_without_pandas_a_frame_says_what_to_install(monkeypatch):
+    M = np.random.default_rng(0).standard_normal((12, 8))
+    M[3:6, 2:5] = np.nan
+    completion = co.complete(M)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for ask in (
+        completion.to_frame,
+        lambda: completion.to_frame(0.9),
+        lambda: completion.certificates(as_frame=True),
+        lambda: completion.explain(0, 0).to_frame(),
+    ):
+        with pytest.raises(ModuleNotFoundError, match="pip install pandas"):
+            ask()

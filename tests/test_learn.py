@@ -1,16 +1,13 @@
 """The automatic settings: exact on exact data, close to the best on others, honest where nothing helps."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import colonnade as co
 from colonnade import Status
-from colonnade.model.column_space import with_offset
-from colonnade.model.full_columns.learn import _are_alike, learn
-from colonnade.model.full_columns.losses import Asked, best_noise, with_midpoints
-from colonnade.model.leaving_out import Model, column_losses, is_no_chance, leave_one_out, leave_out
+from colonnade.model.full_columns.learn import learn
+from colonnade.model.full_columns.validation import ValidationColumns, _weights_of, best_noise, with_midpoints
+from colonnade.model.leaving_out import column_losses, is_no_chance, leave_one_out
 
 from problems import hide, low_rank
 
@@ -48,65 +45,15 @@ def test_leaving_one_out_is_what_it_says(rng):
                 np.testing.assert_allclose(deviations[at, 0] ** 2, K[i, i] - weights @ K[others, i], rtol=1e-8)
 
 
-def left_out(space, o, noise, models):
-    """Errors and deviations by models."""
-    found = [tuple(np.full((o.values.size, len(noise)), np.nan) for _ in range(2)) for _ in range(2 * len(models))]
-
-    def keep(k, at, errors, precisions):
-        found[k][0][at], found[k][1][at] = errors, 1 / np.sqrt(precisions)
-
-    leave_out(space, o, noise, models, keep)
-    return found
-
-
-def test_an_offset_judged_beside_the_space_is_as_one_within_it(rng):
-    _, known, _ = noisy(rng, n=40)
-    o = co.Observations.from_dense(known)
-    some = replace(o.take(o.partial_columns[:5]), weights=rng.uniform(0.5, 2, 75))
-    for r in (4, 20):
-        space = co.fit_column_space(o, rank=r)
-        entry_variance = space.variances.sum() / 150
-        noise = entry_variance * np.array([1e-3, 0.1, 10.0])
-        for share in (0.01, 1):
-            plain, beside = left_out(space, some, noise, [Model(None, (0.0, share * entry_variance))])
-            for found, within in ((plain, space), (beside, with_offset(space, share))):
-                for got, expected in zip(found, leave_one_out(within, some, noise)):
-                    np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
-
-
-@pytest.mark.parametrize("drawn", [False, True])
-def test_row_means_judged_as_a_direction_make_the_space_about_zero(rng, drawn):
-    M, known, _ = noisy(rng, n=40, level=3.0)
-    o = co.Observations.from_dense(known)
-    if drawn:
-        o = co.observe(M, n_full_columns=25, n_entries=15, random_state=rng)
-    weights = rng.uniform(0.5, 2, o.values.size)
-    some = replace(o, weights=weights).take(o.partial_columns[:5])
-    about_means, about_zero = (co.fit_column_space(o, center=center) for center in (True, False))
-    assert _are_alike([about_means, about_zero])
-    noise = np.array([1e-3, 0.1, 10.0])
-    c = about_means.center
-    _, _, beside, and_offset = left_out(about_means, some, noise, [Model(c, (0.0, 2.0)), Model(None, (0.0, 2.0), c)])
-    share = 2.0 / (about_zero.variances.sum() / 150)
-    for found, space in ((beside, about_zero), (and_offset, with_offset(about_zero, share))):
-        for got, expected in zip(found, leave_one_out(space, some, noise)):
-            np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
-
-
-def test_spaces_of_a_given_rank_are_not_alike(rng):
-    _, known, _ = noisy(rng, n=40, level=3.0)
-    o = co.Observations.from_dense(known)
-    assert not _are_alike([co.fit_column_space(o, rank=4, center=center) for center in (True, False)])
-
-
 def test_losses_are_means_over_columns_or_squares_of_entries(rng):
     _, known, _ = noisy(rng, n=60)
     o = co.Observations.from_dense(known)
     space, noise = co.fit_column_space(o, center=True), [0.01, 1.0]
     for k in (30, 5):
         some = o.take(o.partial_columns[:k])
-        asked = Asked(some, by_columns=k == 30)
-        ((losses, surprises),) = asked.losses(space, noise, [Model(space.center)])
+        asked = ValidationColumns(some)
+        losses, surprises = asked.judge(space, noise)
+        losses = losses / asked.weights[:, None]
         errors, deviations = leave_one_out(space, some, noise)
         size = np.median(np.abs(some.values))
         np.testing.assert_allclose(losses, column_losses((errors / size) ** 2, some.entry_columns), rtol=1e-9)
@@ -114,6 +61,16 @@ def test_losses_are_means_over_columns_or_squares_of_entries(rng):
         np.testing.assert_allclose(surprises, expected, rtol=1e-9)
         about = ((some.values - space.center[some.rows]) / size) ** 2
         np.testing.assert_allclose(asked.sizes(space.center), column_losses(about, some.entry_columns), rtol=1e-9)
+
+
+def test_a_large_loss_counts_for_a_part(rng):
+    least = rng.uniform(0.5, 1.5, 100)
+    least[:2] = 1e3, 1e9
+    weights = _weights_of(least)
+    assert (weights[2:] == 1).all()
+    np.testing.assert_allclose((weights * least)[:2], 10 * np.median(least))
+    np.testing.assert_allclose(_weights_of(7 * least), weights)  # whatever the unit
+    assert (_weights_of(np.zeros(5)) == 1).all()
 
 
 def test_between_values_lie_those_of_a_smooth_curve():
@@ -217,20 +174,6 @@ def test_equal_full_columns_about_their_means_have_no_direction():
     np.testing.assert_allclose(completion.to_dense(), 1.0, rtol=1e-12)
 
 
-def test_a_direction_joins_without_an_offset(rng):
-    _, known, _ = noisy(rng, n=40, level=3.0)
-    o = co.Observations.from_dense(known)
-    about_means, about_zero = (co.fit_column_space(o, center=center) for center in (True, False))
-    some, noise = o.take(o.partial_columns[:5]), np.array([0.1])
-    found = []
-    leave_out(
-        about_means, some, noise, [Model(None, (0.0,), about_means.center)], lambda k, at, e, p: found.append((at, e))
-    )
-    expected, _ = leave_one_out(about_zero, some, noise)
-    for at, errors in found:
-        np.testing.assert_allclose(errors, expected[at], rtol=1e-6, atol=1e-9)
-
-
 @pytest.mark.parametrize("unit", [1.0, 1e-200, 1e200])
 def test_gains_of_any_size_are_no_chance_or_are(unit):
     assert is_no_chance(unit * np.array([3.0, 2.0, 1.0, 1.5, 2.5]), 2.0)
@@ -243,11 +186,10 @@ def test_no_single_entry_decides_the_noise():
     errors = np.where(column[:, None] % 2 == [0, 1], 0.9, 1.1)
     deviations = np.broadcast_to([0.1, 1.0], errors.shape)
     errors[0] = 1.0, 3.0
-    ordinary = np.ones(40, bool)
 
     def best():
         losses, surprises = errors**2, (errors / deviations) ** 2 + 2 * np.log(deviations)
-        return best_noise(column_losses(losses, column), column_losses(surprises, column), ordinary)
+        return best_noise(column_losses(losses, column), column_losses(surprises, column))
 
     assert np.argmin((errors**2).mean(axis=0)) == 0
     assert best() == 1

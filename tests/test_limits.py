@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
-from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
 from colonnade import files
@@ -96,7 +95,7 @@ def test_names_that_share_their_beginning_are_counted_as_they_come(long_names):
         co.read(long_names, memory_limit=50e6)
 
 
-def test_long_names_by_blocks_end_with_code_3(long_names, run):  # noqa: F811
+def test_long_names_by_blocks_end_with_code_3(long_names, run):
     code, out, err = run("complete", long_names, "-o", "out", "--engine", "local", "--memory-limit", "600MB")
     assert code == 3 and out == "" and err.count("\n") == 1
     for words in (str(long_names), "the names in column 'column'", "the memory limit leaves", "shorten the names"):
@@ -141,7 +140,7 @@ def test_a_chunk_that_is_larger_than_its_array(tmp_path):
         co.read(tmp_path / "z.zarr")
 
 
-def test_the_command_keeps_tables_within_the_limit(folder, run):  # noqa: F811
+def test_the_command_keeps_tables_within_the_limit(folder, run):
     zarr.create_array(folder / "t.zarr", shape=(10**4, 10**4), dtype="f8", chunks=(100, 100), fill_value=np.nan)
     code, out, err = run("complete", "t.zarr", "--memory-limit", "600MB")
     assert code == 3 and out == "" and err.count("\n") == 1

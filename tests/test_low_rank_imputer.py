@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import colonnade as co
 from colonnade import LowRankImputer
 from colonnade.model.factor_model import unpacked
+from colonnade.uncertainty.student import from_normal
 from colonnade.uncertainty.table_calibration import calibrate_table
 
 FACTOR_MODEL = {"method": "factor model", "orientation": "rows"}
@@ -108,10 +109,14 @@ def factor_by_hand(found, residuals, f, of_row, of_column, of_both, o):
     counts = sums = 0.0
     if rest is not None:
         rest = np.maximum(rest, 0.01)
-        variance = f.own_noise + of_row / (1 - by_row) + of_column / (1 - by_column) + of_both
+        fit = of_row / (1 - by_row) + of_column / (1 - by_column) + of_both
+        variance = found.parts.noise * f.own_noise + found.parts.fit * fit
         squares = np.minimum(residuals**2 / (rest**2 * variance), found.most) / found.column_factors**2
         counts, sums = rest[o].sum(), (rest * squares)[o].sum()
-    return np.sqrt((found.row_prior.scale + sums / 2) / (found.row_prior.shape + counts / 2))
+    factor = np.sqrt((found.row_prior.scale + sums / 2) / (found.row_prior.shape + counts / 2))
+    degrees = 1 / (1 / (2 * found.row_prior.shape + counts) + 1 / found.column_degrees)
+    low, high = (from_normal(end, degrees) for end in found.ends(0.9))
+    return factor * (high - low) / 2
 
 
 def test_a_new_sample_by_hand(seed):
@@ -123,7 +128,7 @@ def test_a_new_sample_by_hand(seed):
     _, known = t.samples(5, share=0.5)
     filled, std = imputer.transform(known), imputer.predict_std(known)
     found = calibrate_table(completion.learned, completion.observations)
-    calibration = found.half_width(0.9) / 1.6448536269514722 * found.column_factors
+    calibration = found.column_factors / 1.6448536269514722
     T = np.array([unpacked(packed, r + 1) for packed in f.row_covariance])
     moments = T + f.U[:, :, None] * f.U[:, None, :]
     for x, fill, deviation in zip(known, filled, std):
@@ -135,7 +140,7 @@ def test_a_new_sample_by_hand(seed):
         np.testing.assert_allclose(fill[~o], (f.shift + f.unit * (f.U @ z1))[~o], rtol=1e-9, atol=1e-9)
         of_row, of_column = np.einsum("a,iab,b->i", z1, T, z1), np.einsum("ia,ab,ib->i", f.U[:, :r], S, f.U[:, :r])
         of_both = np.einsum("iab,ab->i", T[:, :r, :r], S)
-        variance = f.own_noise + of_row + of_column + of_both
+        variance = found.parts.noise * f.own_noise + found.parts.fit * (of_row + of_column + of_both)
         factor = factor_by_hand(found, y - f.U @ z1, f, of_row, of_column, of_both, o)
         np.testing.assert_allclose(deviation[~o], (factor * calibration * f.unit * np.sqrt(variance))[~o], rtol=1e-9)
         assert (deviation[o] == 0).all()

@@ -14,7 +14,6 @@ import pytest
 import zarr
 from pyarrow import parquet
 from scipy import sparse
-from test_cli_complete import folder, run  # noqa: F401
 from test_harness import line, write_log
 
 import colonnade as co
@@ -381,7 +380,7 @@ def control_characters(text):
 
 
 @pytest.fixture
-def odd(folder):  # noqa: F811
+def odd(folder):
     """The beginning of the names of some files, and the files: a table, triples, a damaged array and logs."""
     name = "\x1b[31m\nx\u202e\udcff\x07"
     pd.DataFrame(matrix()).to_csv(folder / f"{name}.csv", index=False)
@@ -393,7 +392,7 @@ def odd(folder):  # noqa: F811
     return name
 
 
-def test_what_is_printed_when_all_is_well_is_not_obeyed(run, odd):  # noqa: F811
+def test_what_is_printed_when_all_is_well_is_not_obeyed(run, odd):
     for arguments in (
         ("complete", f"{odd}.csv", "-o", f"{odd} out.csv", "--report", f"{odd}.html"),
         ("complete", f"{odd}.csv", "-o", f"{odd} result"),
@@ -411,7 +410,7 @@ def test_what_is_printed_when_all_is_well_is_not_obeyed(run, odd):  # noqa: F811
     assert code == 0 and out.isascii() and json.loads(out)["inputs"] == [f"{odd}.csv"]
 
 
-def test_what_is_printed_of_a_failure_is_not_obeyed(run, odd):  # noqa: F811
+def test_what_is_printed_of_a_failure_is_not_obeyed(run, odd):
     os.mkdir(f"{odd} empty")
     for arguments in (
         ("complete", f"{odd}.npy"),

@@ -19,10 +19,10 @@ numba.njit(lambda: 0)()  # numba itself has seen the real machine before
 lanes = int(sys.argv[1])
 with patch.object(llvm, "get_host_cpu_features", lambda: {"avx512f": lanes == 8, "avx": lanes >= 4}):
     import colonnade as co
-    from colonnade.model.kernels import tiles
+    from colonnade.model.kernels import emitter
     from colonnade.model.solve import solve_columns, solve_columns_in_numpy
 
-assert tiles.LANES == lanes
+assert emitter.LANES == lanes
 rng = np.random.default_rng(0)
 for r in (*range(1, 26), 33, 48):
     # Directions of very unequal variance: primal and dual systems of all sizes, sound ones and such as need correcting.

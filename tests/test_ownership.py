@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_blocks import FIXED, contents, problem, triples_of, write_triples
-from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
 from colonnade._support import atomic_writing
@@ -28,7 +27,7 @@ LOCAL = "--engine", "local", "--rank", "3", "--center", "no", "--shrinkage", "0"
 
 
 @pytest.fixture
-def triples(folder):  # noqa: F811
+def triples(folder):
     return write_triples(folder / "t.parquet", triples_of(problem(np.random.default_rng(0))))
 
 
@@ -62,7 +61,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("options", [(), ("--resume",), ("--force",), ("--force", "--resume")], ids=" ".join)
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_what_has_the_name_of_the_working_folder_is_refused(triples, run, kind, options):  # noqa: F811
+def test_what_has_the_name_of_the_working_folder_is_refused(triples, run, kind, options):
     FOREIGN[kind](triples.parent / "res.partial")
     before = state(triples.parent)
     code, out, err = run("complete", triples, "-o", "res", *LOCAL, *options)
@@ -88,7 +87,7 @@ def test_neighbours_with_names_like_ours_are_left_alone(triples, tmp_path, monke
     assert state(tmp_path) == before
 
 
-def test_force_a_kill_and_force_with_resume_leave_nothing(triples, run, monkeypatch):  # noqa: F811
+def test_force_a_kill_and_force_with_resume_leave_nothing(triples, run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
@@ -113,7 +112,7 @@ def test_a_finished_run_removes_what_one_killed_at_its_beginning_has_left(triple
     assert state(tmp_path) == before
 
 
-def test_a_finished_run_leaves_an_unfinished_one_of_other_settings(triples, run, monkeypatch):  # noqa: F811
+def test_a_finished_run_leaves_an_unfinished_one_of_other_settings(triples, run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
@@ -136,7 +135,7 @@ def private(path):
     return path
 
 
-def test_force_keeps_the_mode_through_every_door(folder):  # noqa: F811
+def test_force_keeps_the_mode_through_every_door(folder):
     completion = co.complete(problem(np.random.default_rng(1)), rank=3)
     names = ["res.csv", "res.parquet", "res.npy", "res.npz", *(["res.zarr"] if find_spec("zarr") else [])]
     for name in names:
@@ -174,7 +173,7 @@ def test_a_new_file_has_the_usual_mode_and_is_made_where_nobody_else_looks(tmp_p
 
 
 @pytest.mark.parametrize("kind, words", [("link", "it is a link"), ("pipe", "neither a file nor a folder")])
-def test_force_replaces_neither_links_nor_pipes(folder, run, kind, words):  # noqa: F811
+def test_force_replaces_neither_links_nor_pipes(folder, run, kind, words):
     np.save(folder / "t.npy", problem(np.random.default_rng(1)))
     (folder / "other.csv").write_text("years of work")
     if kind == "link":
@@ -263,7 +262,7 @@ def test_marks_in_a_result_that_are_not_ours_are_left_alone(triples, tmp_path):
     assert state(tmp_path) == before
 
 
-def test_a_zarr_folder_with_other_things_is_not_replaced(folder, run):  # noqa: F811
+def test_a_zarr_folder_with_other_things_is_not_replaced(folder, run):
     zarr = pytest.importorskip("zarr", reason="the extra zarr is not installed")
     M = problem(np.random.default_rng(1))
     group = zarr.create_group(str(folder / "t.zarr"))

@@ -1,10 +1,9 @@
-"""The refinement: an EM step for the prior, least squares for the rows, kept only where hidden entries gain."""
+"""The refinement: an EM step for the prior, and least squares for the rows."""
 
 import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.model.full_columns import refine
 from colonnade.model.full_columns.learn import learn
 from colonnade.model.full_columns.refine import _coefficients, _explained_by, _relearned, _row_moves
 from colonnade.model.posterior import fitted_variances
@@ -81,6 +80,7 @@ def test_rows_move_to_the_solution_of_their_equation(rng):
     space, t, m = co.fit_column_space(o, rank=4, center=True), 0.2, 50
     Z = rng.standard_normal((4, 60)) * 5
     moves = _row_moves(space.basis, space.center, t, Z, o.transposed(), np.dtype(float))
+    t = max(t, np.mean((known - space.center[:, None] - space.basis @ Z)[seen] ** 2))
     for i in range(m):
         O = np.flatnonzero(seen[i])
         residual = known[i, O] - space.center[i] - space.basis[i] @ Z[:, O]
@@ -98,32 +98,16 @@ def test_plain_sweeps_are_alternating_least_squares(rng):
         sums.append(residual @ residual)
     assert (np.diff(sums) <= 1e-9 * sums[0]).all() and sums[1] < 0.9 * sums[0]
     assert sums[-2] - sums[-1] < 1e-3 * sums[-1]
-    assert "as asked for" in last.choices["refine"]
+    assert last.choices["refine"].startswith("41 sweeps")
 
 
 def test_noisy_data_gain_what_converged_sweeps_would_give(rng):
     M, known, seen = noisy(rng, m=500, n=500, r=5, d=16, s=40)
     plain = error(co.complete(known, rank=5, refine=0, **PLAIN), M, seen)
     converged = error(co.complete(known, rank=5, refine=30, **PLAIN), M, seen)
-    auto = co.complete(known)
+    auto = co.complete(known, method="full columns")
     assert "over rows and columns" in auto.choices["refine"]
     assert error(auto, M, seen) <= 1.01 * converged < 0.95 * plain
-
-
-def test_sweeps_on_trial_end_where_all_entries_would(rng, monkeypatch):
-    """Many entries: one fold is hidden, and the sweeps are not carried out again for those few."""
-    M, known, seen = noisy(rng, m=800, n=3000, r=10, d=15, s=70)
-    o = co.Observations.from_dense(known)
-    taught = []
-    monkeypatch.setattr(
-        refine, "_coefficients", lambda *given: taught.append(given[2].values.size) or _coefficients(*given)
-    )
-    automatic = co.complete(o, method="full columns")
-    n_sweeps = int(automatic.choices["refine"].split()[0])
-    assert n_sweeps > 1 and "over rows and columns" in automatic.choices["refine"]
-    assert taught and o.values.size not in taught
-    # 1 % of the entries is hidden, which costs at most half as much; a sweep less would cost 10 %.
-    assert error(automatic, M, seen) == pytest.approx(error(co.complete(o, refine=n_sweeps), M, seen), rel=5e-3)
 
 
 def test_the_prior_is_learned_from_many_partial_columns(rng):
@@ -147,7 +131,7 @@ def test_nothing_is_done_where_nothing_is_to_gain(rng):
 
 def test_scaling_the_data_scales_the_answer(rng):
     _, known, _ = noisy(rng)
-    one, other = co.complete(known), co.complete(known * 2.0**20)
+    one, other = (co.complete(unit * known, method="full columns") for unit in (1.0, 2.0**20))
     assert one.choices["refine"] == other.choices["refine"]
     np.testing.assert_allclose(other.to_dense(), one.to_dense() * 2.0**20, rtol=1e-6)
 
@@ -176,16 +160,6 @@ def test_the_lesson_of_the_full_columns_is_not_changed(rng):
     copy = lesson.space.basis.copy()
     _relearned(lesson.space, 0.25, _coefficients(lesson.space, 0.25, o), o.transposed())
     np.testing.assert_array_equal(lesson.space.basis, copy)
-
-
-def test_sweeps_are_carried_out_again_where_many_entries_were_hidden(rng):
-    """Few and long columns: the only fold hides a fifth of half of them."""
-    M, known, seen = noisy(rng, m=3000, n=60, r=3, d=8, s=2000)
-    automatic = co.complete(known, method="full columns")
-    assert "over rows and columns" in automatic.choices["refine"]
-    n_sweeps = int(automatic.choices["refine"].split()[0])
-    asked = co.complete(known, refine=n_sweeps)
-    assert error(automatic, M, seen) == pytest.approx(error(asked, M, seen), rel=1e-6)
 
 
 def test_directions_far_above_the_noise_leave_covariances_positive(rng):

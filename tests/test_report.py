@@ -120,7 +120,7 @@ def test_the_report_says_what_the_completion_says(rng):
     rows = re.findall(r'<th scope="row" data-sort="(\d+)">(\w+)</th>', text)
     assert sorted(int(j) for j, _ in rows) == sorted(worst.column) and all(name == f"c{j}" for j, name in rows)
     for one in worst:
-        assert remedy(str(one.verdict), int(one.more_entries)) in words
+        assert remedy(str(one.verdict), int(one.more_entries), completion.shape[0] - int(one.n_observed)) in words
     for name, chosen in completion.choices.items():
         assert label_of(name) in words and chosen in words
     assert "colonnade complete t.csv --seed 7" in words and "random_state=7" in words

@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli_complete import folder, run  # noqa: F401
 
 import colonnade as co
 from colonnade import files
@@ -332,7 +331,7 @@ def test_large_text_in_a_small_file_is_counted(tmp_path):
         co.read(tmp_path / "u.parquet", memory_limit=50e6)
 
 
-def test_commands(known, run):  # noqa: F811
+def test_commands(known, run):
     write_cells("t.csv", table_of(known))
     code, out, _ = run("complete", "t.csv", "--ignore", "c7", "-o", "f.csv", "-o", "f.npy", "--rank", "2")
     lines = out.splitlines()
@@ -356,7 +355,7 @@ def test_commands(known, run):  # noqa: F811
         assert code == 0 and json.loads(out)["set_aside"] == listed
 
 
-def test_commands_refuse_unknown_names_in_a_line(known, run):  # noqa: F811
+def test_commands_refuse_unknown_names_in_a_line(known, run):
     write_cells("t.csv", table_of(known))
     write_cells("3.csv", [["row", "column", "value"], ["a", "x", "1"], ["b", "x", "2"]])
     for arguments, code, words in (
@@ -367,3 +366,17 @@ def test_commands_refuse_unknown_names_in_a_line(known, run):  # noqa: F811
     ):
         found, out, err = run("complete", *arguments)
         assert found == code and out == "" and words in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("far", [3, 300])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "xlsx"])
+def test_text_that_repeats_names_no_rows(tmp_path, kind, far):
+    """Also if it repeats only after the lines that are looked at first; unless the user says that it is names."""
+    frame = pd.DataFrame({"city": [f"c{i % far}" for i in range(far + 2)], "a": range(far + 2), "b": 0.5, "c": 1.5})
+    path = tmp_path / f"t.{kind}"
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "xlsx": frame.to_excel}[kind]
+    write(path, index=False)
+    o = co.read(path)
+    assert o.row_names is None and o.origin.aside.in_words() == "'city' (text)"
+    assert co.read(path, row_names=True).row_names.tolist() == frame["city"].tolist()
+    assert co.read(path, row_names=True).shape == o.shape

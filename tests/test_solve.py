@@ -100,6 +100,25 @@ def test_a_column_in_a_group_has_the_bytes_of_the_column_alone(rng):
         assert (co.solve_columns(space, alone)[0][:, 0] == Z[:, j]).all()
 
 
+@pytest.mark.parametrize("penalised", [False, True])
+def test_a_column_beside_others_has_the_bytes_of_the_column_alone(rng, penalised):
+    """Primal and dual systems, sound ones and such as are corrected or solved by QR, share the lanes of a vector."""
+    r = 11
+    space, o = ragged(rng, n=40, r=r, weights=True)
+    basis = space.basis * 10.0 ** -np.linspace(0, 4, r)
+    basis[:20, 3] = basis[:20, 4] + 1e-7 * basis[:20, 3]
+    space = co.ColumnSpace(basis, np.ones(r), None, np.ones(r), 0.1)
+    penalty = np.full(r, 1e-3) if penalised else None
+    Z, status = co.solve_columns(space, o, penalty=penalty, typical=20.0)
+    for j in range(o.shape[1]):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        entries = np.array([0, o.rows[at].size]), o.rows[at], o.values[at], o.weights[at]
+        alone = co.Observations((o.shape[0], 1), *entries, np.zeros(0, np.int64))
+        z, code = co.solve_columns(space, alone, penalty=penalty, typical=20.0)
+        assert code[0] == status[j]
+        np.testing.assert_array_equal(z[:, 0], Z[:, j])
+
+
 def test_groups_hold_together_what_belongs_together(rng):
     from colonnade.model.solve import _groups_of_equal_rows
 
@@ -214,10 +233,10 @@ def test_status_messages_end_in_a_remedy():
 
 
 def test_the_codes_of_the_kernel_are_those_of_status():
-    from colonnade.model.kernels import column_kernels
+    from colonnade.model.kernels import problem
 
     for status in Status:
-        assert status == Status.FULL or getattr(column_kernels, status.name) == status
+        assert status == Status.FULL or getattr(problem, status.name) == status
 
 
 def bumps(m, r):

@@ -33,8 +33,8 @@ def table(number):
 
 def refused(number):
     to = int(float(number))
-    # In a text file of triples that is the ninth row, whose label is '2'.
-    place = r"row (2|'2'|9 \('2'\))[ ,].*column"
+    # In a text file that is the fourth line; of triples the eleventh, whose label is '2'.
+    place = r"(row (2|'2')|line 4|line 4 \('x'\)|line 11 \('2'\))[ ,].*column"
     return pytest.raises(ValueError, match=rf"{place} .* is {number}, which floating point would change to {to}:")
 
 
@@ -146,7 +146,7 @@ def test_the_place_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"row 2 \('x'\) of column '\\x1b\[0m' is 9007199254740993"):
         co.complete(frame)
     frame.to_csv(tmp_path / "t.csv")
-    with pytest.raises(ValueError, match=r"t\.csv in row 2 \('x'\), column '\\x1b\[0m' is 9007199254740993"):
+    with pytest.raises(ValueError, match=r"t\.csv in line 4 \('x'\), column '\\x1b\[0m' is 9007199254740993"):
         co.read(tmp_path / "t.csv")
     with pytest.raises(ValueError, match="row 2, column 11 is 9007199254740993"):
         observations_of(table(2**53 + 1), 10)
@@ -162,7 +162,7 @@ def test_text_of_large_floats_comes_back(tmp_path):
 def test_words_for_missing_are_not_numbers(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n9223372036854775807,1\n9223372036854773760,2\n5,6\n")
     o = co.read(tmp_path / "t.csv", missing="9223372036854775807")
-    with pytest.raises(ValueError, match="row 0, column 'a' is 9223372036854775807"):
+    with pytest.raises(ValueError, match="line 2, column 'a' is 9223372036854775807"):
         co.read(tmp_path / "t.csv")
     assert np.isnan(o.to_dense()[0, 0]) and o.n_observed.tolist() == [2, 3]
 

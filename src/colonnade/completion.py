@@ -17,6 +17,7 @@ from ._support.arguments import (
     as_places,
     as_progress,
     as_real,
+    as_seed,
     is_auto,
     named,
 )
@@ -39,6 +40,7 @@ from .model.full_columns.refine import learn_and_refine
 from .model.full_columns.trials import ErrorScales, Trials, error_scales, noise_of, trials
 from .model.full_columns.wild_entries import Found, Whole, found_at, in_partial_columns, screened, wild_words
 from .model.learner_choice import better_factor_model
+from .model.leverage import whole_and_noise
 from .model.posterior import deviations, plain_noise
 from .model.selection import Learned, learn_table, outliers
 from .model.solve import Status, name_overflows, solve_columns
@@ -59,6 +61,7 @@ from .uncertainty.factor_posterior import mean_deviations, noise_std
 from .uncertainty.held_out import scores_of_columns, scores_of_trials
 from .uncertainty.long_frame import certificate_frame, long_frame, values_and_ends
 from .uncertainty.means import mean_errors, means_and_ends
+from .uncertainty.student import from_normal
 from .uncertainty.table_calibration import TableCalibration, calibrate_table
 from .uncertainty.verdict import Verdict
 
@@ -286,7 +289,8 @@ class Completion:
         rows, columns = rows.ravel(), columns.ravel()
         spread = self._calibrated_deviations(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):
-            below, above = (np.where(spread == 0, 0.0, end * spread) for end in self._calibration.ends(level))
+            scores = self._calibration.ends_at(level, rows, columns)
+            below, above = (np.where(spread == 0, 0.0, score * spread) for score in scores)
             sizes = self._sizes(rows, columns)
             rounding = _rounding(self.rank, centers.dtype, sizes, above - below)
             shifts = (below - rounding).reshape(centers.shape), (above + rounding).reshape(centers.shape)
@@ -301,9 +305,10 @@ class Completion:
     def _calibrated_deviations(self, rows, columns) -> np.ndarray:
         """Predicted deviations times the factors of rows and columns; 0 of observed entries."""
         if self.learned is None:
-            spread = self._deviations(rows, columns)
+            spread = self._calibration.parts.deviations(self._deviations(rows, columns), self._predicted_noise)
         else:
-            spread = self.learned.deviations(rows.astype(np.int64), columns.astype(np.int64))
+            places = self.learned.at(rows.astype(np.int64), columns.astype(np.int64))
+            spread = self._calibration.parts.deviations(*whole_and_noise(self.learned.model, *places))
             spread[self.observations.locate(rows, columns) >= 0] = 0.0
         with np.errstate(over="ignore"):
             return spread * self._calibration.row_factors[rows] * self._column_factors(columns)
@@ -314,7 +319,11 @@ class Completion:
         if isinstance(calibration, TableCalibration):
             return calibration.column_factors[columns]
         which, places = np.unique(columns, return_inverse=True)
-        return calibration.factors_of_columns(scores_of_columns(self, which), which)[places]
+        return calibration.factors_of_columns(scores_of_columns(self, which, self._trials_of_columns), which)[places]
+
+    @property
+    def _trials_of_columns(self) -> Trials | None:
+        return self._trials
 
     def sample(self, n: int, *, rows=None, columns=None, random_state=None) -> np.ndarray:
         """Filled tables drawn from the posterior predictive distribution, for multiple imputation.
@@ -349,12 +358,14 @@ class Completion:
         if not is_filled.any():
             return np.repeat(predictions[None], n, axis=0)
         if self.learned is not None:
-            deviations = model_deviations(self.learned, n, rows, columns, rng)
+            deviations = model_deviations(self.learned, n, rows, columns, rng, self._calibration.parts)
         else:
             given = self.space, self.used, self.noise_variance, plain_noise(self)
-            deviations = column_deviations(*given, n, rows, columns, rng)
+            deviations = column_deviations(*given, n, rows, columns, rng, self._calibration.parts)
         factors = self._calibration.row_factors[rows][:, None] * self._column_factors(columns)
-        deviations *= refuse_infinite(self._calibration.half_width(LEVEL)) / NORMAL * factors
+        refuse_infinite(self._calibration.half_width(LEVEL))
+        low, high = self._calibration.ends_at(LEVEL, rows[:, None], columns)
+        deviations *= (high - low) / (2 * NORMAL) * factors
         return drawn_tables(predictions, deviations, is_filled, self._keep_in_bounds)
 
     def column_means(self, level: float = 0.9, *, unbiased: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -385,7 +396,8 @@ class Completion:
         if learned is not None and isinstance(calibration := self._calibration, TableCalibration):
             means = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in self._blocks()])
             factors = float(np.sqrt(np.mean(calibration.row_factors**2))) * calibration.column_factors
-            half = calibration.half_width(level) * factors * mean_deviations(learned, self.observations)
+            half = from_normal(calibration.half_width(level), calibration.column_degrees)
+            half = half * factors * mean_deviations(learned, self.observations, calibration.parts)
             return means, means - half, means + half
         return means_and_ends(self, self._mean_errors(unbiased).half_width(level), unbiased)
 
@@ -419,7 +431,13 @@ class Completion:
             return calibrate_table(self.learned, self.observations, self.run.get("n_columns_learned_from"))
         known = self.noise_variance > 0 or np.isfinite(self.space.noise_std)
         by_column = bool(self._trials.is_left_out.all())
-        return calibrate(scores_of_trials(self._trials), self.shape[0], is_noise_known=known, by_column=by_column)
+        scores, noise = scores_of_trials(self._trials), self._predicted_noise
+        return calibrate(scores, self.shape[0], noise=noise, is_noise_known=known, by_column=by_column)
+
+    @property
+    def _predicted_noise(self) -> float:
+        """Deviation of the noise in predicted deviations, before calibration."""
+        return float(np.sqrt(self.noise_variance)) or plain_noise(self)
 
     def extend(self, new_columns) -> Completion:
         """The completion of the table with further columns, filled by what was learned; nothing is learned anew.
@@ -539,11 +557,14 @@ class Completion:
         save_completion(self, path, force=force)
 
     @staticmethod
-    def load(path) -> Completion:
-        """Read a completion that `save` wrote; a damaged one is refused."""
+    def load(path, *, storage_options: dict | None = None) -> Completion:
+        """Read a completion that `save` wrote; a damaged one is refused.
+
+        `path` may be an address such as ``s3://bucket/result``, with options for its store.
+        """
         from .files.results.saving import load_completion
 
-        return load_completion(path)
+        return load_completion(path, storage_options)
 
     @one_blas_thread()
     def _fill(self, target, which) -> None:
@@ -643,22 +664,22 @@ def complete(
     rank : int or "auto"
         The largest number of directions.
     center : bool or "auto"
-        Take off the row means of the full columns first; "auto" may also add an offset for each column. Like
-        `shrinkage` and `refine` a setting of the method that learns from full columns.
+        Take off the row means of the full columns first. "auto" does so under a prior, and adds an offset for each
+        column. Like `shrinkage` and `refine` a setting of the method that learns from full columns.
     shrinkage : float or "auto"
         The variance of the noise, of an entry of weight 1 if there are weights: each direction is penalised by it over
         the direction's own variance. 0 is plain least squares. With 0 or "auto" only ratios of weights count, and the
         noise is that of an entry of the usual weight.
     refine : int or "auto"
-        Number of sweeps over rows and columns, in which the partial columns improve the basis of the full ones;
-        "auto" makes those that predict hidden entries better, if any.
+        Number of sweeps over rows and columns, in which the partial columns improve the basis of the full ones.
+        "auto" makes three, without the rows where these would take far longer than all else.
     bounds : (float, float), optional
         Keep predictions within them.
     random_state : None, int or numpy Generator
         Which entries are hidden to choose settings. None hides the same ones every time; rows or columns in another
         order may lead to other settings, about as good.
     progress : function or True, optional
-        Called as ``progress(done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
+        Called as ``progress(stage, done, total)`` now and then; True draws a bar, in a notebook or on a terminal.
     ignore : name or list of names
         Columns of a data frame that are no part of the matrix; `Completion.to_frame` returns them unchanged. So it
         does with columns of text, dates and Booleans, which need not be named.
@@ -675,7 +696,7 @@ def complete(
     orientation = as_choice("orientation", orientation, ("auto", "columns", "rows"))
     method = as_choice("method", _spelled(method), METHODS)
     _refuse_idle_settings(method, orientation, bounds, settings)
-    observations = as_observations(data, ignore=ignore, only=only)
+    observations, random_state = as_observations(data, ignore=ignore, only=only), as_seed(random_state)
     if method not in ("auto", "factor model", "full columns"):
         return _by_method(method, observations, rank, random_state, progress)
     if not _wants_factor_model(observations, method, orientation, settings):

@@ -6,6 +6,8 @@ import math
 import numbers
 from collections import Counter
 from datetime import date
+from functools import partial
+from inspect import signature
 
 import numpy as np
 
@@ -124,6 +126,15 @@ def as_generator(random_state) -> np.random.Generator:
         raise type(error)(
             f"random_state must be None, a whole number >= 0 or a Generator; got {random_state!r}"
         ) from None
+
+
+def as_seed(random_state) -> int | None:
+    """A whole number that several purposes can share: a Generator is asked for one number, once; None stays None."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(as_generator(random_state).integers(2**31))
 
 
 def as_choice(name: str, value, allowed: tuple):
@@ -245,14 +256,36 @@ def is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def as_progress(value):
-    """A function of (done, total), or None; True is a bar, in a notebook or on a terminal."""
+def as_progress(value, stage: str = "filling"):
+    """A function of (done, total), or None. `value` takes (stage, done, total) or (done, total); True is a bar."""
+    if value is None or value is False:
+        return None
+    report = as_stages(value)
+    return None if report is silent else partial(report, stage)
+
+
+def as_stages(value):
+    """A function of (stage, done, total); `value` takes these or (done, total), True is a bar, None is silence."""
     if value is True:
         from .progress import progress_bar
 
-        return progress_bar()
+        value = progress_bar()
     if value is None or value is False:
-        return None
+        return silent
     if not callable(value):
-        raise TypeError(f"progress must be a function of (done, total), or True; got {value!r}")
-    return value
+        raise TypeError(f"progress must be a function of (stage, done, total) or (done, total), or True; got {value!r}")
+    return value if _takes_stage(value) else lambda stage, done, total: value(done, total)
+
+
+def silent(stage: str, done, total) -> None:
+    """Progress that nobody asked for."""
+
+
+def _takes_stage(function) -> bool:
+    """Whether a function takes three arguments; one that does not say how many gets two."""
+    try:
+        given = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    required = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+    return len(required) == 3

@@ -8,11 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from .ownership import begun_folder, discard, like, locked, set_aside
+from .storage import Url, as_path
 
 
 @contextmanager
@@ -21,7 +23,13 @@ def new_file(path, *, force: bool = False) -> Iterator[Path]:
 
     A file that is replaced leaves its mode to the new one.
     """
-    path = Path(path)
+    path = as_path(path)
+    if isinstance(path, Url):
+        refuse_existing(path, force)
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / path.name
+            path.upload(Path(folder) / path.name)
+        return
     with _working_name(path, force) as working:
         yield working
         sync(working)
@@ -35,7 +43,13 @@ def new_file(path, *, force: bool = False) -> Iterator[Path]:
 @contextmanager
 def new_folder(path, *, force: bool = False, is_ours: Callable[[Path], bool] = lambda path: False) -> Iterator[Path]:
     """The same for a folder, which is made; with `force`, one that `is_ours` is replaced, never another."""
-    path = Path(path)
+    path = as_path(path)
+    if isinstance(path, Url):
+        refuse_existing(path, force, is_ours)
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+            _upload(Path(folder), path)
+        return
     with _working_name(path, force, is_ours) as working:
         working.mkdir()
         yield working
@@ -66,9 +80,15 @@ def _working_name(path: Path, force: bool, is_ours: Callable[[Path], bool] = lam
         raise
 
 
-def refuse_existing(path, force: bool = False, is_ours: Callable[[Path], bool] = lambda path: False) -> None:
+def refuse_existing(path, force: bool = False, is_ours: Callable[..., bool] = lambda path: False) -> None:
     """Say early that `path` cannot be written."""
-    path = Path(path)
+    path = as_path(path)
+    if isinstance(path, Url):
+        if path.exists() and not force:
+            raise FileExistsError(errno.EEXIST, "it exists; choose another name, or force it", str(path))
+        if path.is_dir() and not is_ours(path):
+            raise FileExistsError(errno.EEXIST, "it is a folder with other things; choose another name", str(path))
+        return
     folder = path.absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, "the folder does not exist, create it first", str(folder))
@@ -86,8 +106,17 @@ def refuse_existing(path, force: bool = False, is_ours: Callable[[Path], bool] =
         raise FileExistsError(errno.EEXIST, "it is a folder with other things; choose another name", str(path))
 
 
+def _upload(folder: Path, url: Url) -> None:
+    """Copy a folder into a store, facts.json last, because it says that all else is there."""
+    paths = [found for found in folder.rglob("*") if found.is_file()]
+    for found in sorted(paths, key=lambda found: (found.name == "facts.json", found)):
+        (url / found.relative_to(folder).as_posix()).upload(found)
+
+
 def refuse_without_room(path, needed: float) -> None:
     """Say early that the disk is too small."""
+    if isinstance(path, Url):
+        return
     folder = Path(path).absolute().parent
     free = shutil.disk_usage(folder).free
     if needed > free:

@@ -41,6 +41,15 @@ def refuse_rounded(data, first_column: int = 0) -> None:
         raise ValueError(rounded_words(where, values.reshape(-1)[at]))
 
 
+def unit_of(values, axis=None):
+    """A power of two near the largest of the numbers: to divide by it rounds nothing, and no square overflows.
+
+    With an axis, one for every row or column.
+    """
+    largest = np.abs(values).max(axis=axis, initial=0)
+    return np.where(largest > 0, np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000)), 1.0)[()]
+
+
 def before_rounding(data) -> np.ndarray:
     """The data as an array in which whole numbers are still whole; 0 stands for what is masked."""
     values = np.asarray(np.ma.filled(data, 0) if isinstance(data, np.ma.MaskedArray) else data)

@@ -113,13 +113,7 @@ def frame_of(matrix, observations):
     """The matrix as the kind of frame that the observations came from; a pandas DataFrame if from none."""
     form = observations.origin
     if not isinstance(form, FrameForm):
-        try:
-            form = _pandas_form(observations)
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(
-                "to_frame needs pandas for data that were no frame: pip install pandas, or take to_dense()",
-                name="pandas",
-            ) from None
+        form = _pandas_form(observations)
     return form.frame(matrix, observations.n_observed == len(matrix))
 
 
@@ -131,13 +125,7 @@ def frame_of_columns(columns: dict, observations):
     form = observations.origin
     library = form.library if isinstance(form, FrameForm) else "pandas"
     if library == "pandas":
-        try:
-            import pandas
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(
-                "to_frame needs pandas for data that were no frame: pip install pandas", name="pandas"
-            ) from None
-        return pandas.DataFrame(columns)
+        return _needed_pandas().DataFrame(columns)
     if library == "polars":
         import polars
 
@@ -151,10 +139,21 @@ def frame_of_columns(columns: dict, observations):
     )
 
 
+def _needed_pandas():
+    """pandas, or a message how to install it."""
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "a frame of data that were no frame needs pandas: pip install pandas; to_dense() gives an array",
+            name="pandas",
+        ) from None
+    return pandas
+
+
 def _pandas_form(observations) -> FrameForm:
     """The form of data that were no frame; of a file, with the columns that were set aside unless it was transposed."""
-    import pandas
-
+    pandas = _needed_pandas()
     m, n = observations.shape
     index = pandas.RangeIndex(m) if observations.row_names is None else pandas.Index(observations.row_names)
     form, names = observations.origin, observations.column_names

@@ -6,11 +6,11 @@ import numpy as np
 
 from .observations import Observations
 
-_BLOCK_ENTRIES = 4_000_000
+_BLOCK_ENTRIES = 4_000_000  # Entries that are counted at a time: 32 MB of places.
 SHADES, PLAIN_SHADES = " ░▒▓█", " .:*#"
 
 
-def coverage(observations: Observations, n_rows: int = 60, n_columns: int = 120) -> np.ndarray:
+def seen_shares(observations: Observations, n_rows: int = 60, n_columns: int = 120) -> np.ndarray:
     """The share of entries seen in each cell of a grid laid over the matrix, its columns sorted, the fullest first.
 
     Parameters
@@ -24,10 +24,10 @@ def coverage(observations: Observations, n_rows: int = 60, n_columns: int = 120)
     -------
     array of shape (min(n_rows, m), min(n_columns, n))
     """
-    return coverage_of_parts([observations], observations.shape, observations.n_observed, n_rows, n_columns)
+    return seen_shares_of_parts([observations], observations.shape, observations.n_observed, n_rows, n_columns)
 
 
-def coverage_of_parts(parts, shape, n_observed, n_rows: int, n_columns: int) -> np.ndarray:
+def seen_shares_of_parts(parts, shape, n_observed, n_rows: int, n_columns: int) -> np.ndarray:
     """The same for a matrix whose columns come in several observations, one after the other."""
     m, n = shape
     R, C = min(n_rows, m), min(n_columns, n)

@@ -5,14 +5,13 @@ from .tables.entries import Asked, filled_entries, read_asked, write_entries
 from .tables.kinds import SUFFIXES, FileForm, holds_one_zarr, is_zarr
 from .tables.observed import write_observed
 from .tables.reading import read
-from .tables.scores import check_scores_path, write_scores
+from .tables.scores import write_scores
 from .tables.writing import write, write_arrays
 
 __all__ = [
     "SUFFIXES",
     "Asked",
     "FileForm",
-    "check_scores_path",
     "checked_headers",
     "filled_entries",
     "holds_one_zarr",

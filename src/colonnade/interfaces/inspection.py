@@ -6,6 +6,7 @@ import numpy as np
 
 from .._support.arguments import named
 from .._support.html import html_facts
+from .._support.printable import counted
 from .._support.threads import one_blas_thread
 from ..completion import chosen_method
 from ..data.observations import Observations, as_observations
@@ -17,6 +18,7 @@ from ..model.full_columns.wild_entries import Whole, found_at, screened, wild_wo
 _SHOWN_VALUES = 30  # Singular values that are reported.
 _NAMED = 3  # Rows or columns in a sentence of advice.
 _FEW = 3  # Known values; a row or column with fewer is filled mostly by typical values.
+_WORTH_LOGS = 0.1  # Nats per value, the log ratio of the widths of intervals: 10 % narrower ones are worth a try.
 _LARGE = 20_000_000  # Cells of complete columns above which only the first 50 directions are computed, for time.
 
 
@@ -92,7 +94,8 @@ def inspect_observations(o: Observations) -> Inspection:
     none = found_at(o, np.zeros(0, np.int64))
     wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
     advice = [f"Check the data first: {wild}."] if wild else []
-    return Inspection(facts, advice=[*advice, *_advice(o, facts)])
+    about_skew = [] if method is None else _about_skew(o)
+    return Inspection(facts, advice=[*advice, *about_skew, *_advice(o, facts)])
 
 
 def _method(o: Observations, columns: dict) -> str | None:
@@ -109,7 +112,7 @@ def _verdict(method: str | None, columns: dict) -> str:
         return "This table is complete: there is nothing to fill."
     if full == 0:
         return "This table can be filled: every column has gaps, so colonnade learns from all of them."
-    of = f"{full:,} of {_counted(full + n_open, 'column')} {_are(full)} complete"
+    of = f"{full:,} of {counted(full + n_open, 'column')} {_are(full)} complete"
     if method == "full columns":
         return f"This table can be filled: {of}, and colonnade fills the others from {'it' if full == 1 else 'them'}."
     return f"This table can be filled: only {of} or the rows differ in unit, so colonnade learns from all columns."
@@ -165,7 +168,7 @@ def _advice(o: Observations, facts: dict) -> list[str]:
     ]
     if columns["empty"]:
         advice.append(
-            f"{_counted(columns['empty'], 'column')} without any value can only be filled by the mean of the complete"
+            f"{counted(columns['empty'], 'column')} without any value can only be filled by the mean of the complete"
             " columns. Measure some values of each."
         )
     if rows["full"] > columns["full"] and rows["partial"]:
@@ -180,19 +183,44 @@ def _advice(o: Observations, facts: dict) -> list[str]:
     return advice
 
 
+def _about_skew(o: Observations) -> list[str]:
+    """Advice to take logarithms, where these are nearer to normal distributions than the positive values themselves.
+
+    The gain is the log-likelihood of a log-normal distribution less that of a normal one, per value of a column:
+    log sd(x) - log sd(log x) - mean(log x).
+    """
+    n, counts, at = o.shape[1], o.n_observed, o.entry_columns
+    if not (o.values > 0).all():
+        return []
+    x = o.values.astype(np.float64)
+
+    def moments(values):
+        mean = np.bincount(at, values, n) / np.maximum(counts, 1)
+        return mean, np.sqrt(np.bincount(at, (values - mean[at]) ** 2, n) / np.maximum(counts, 1))
+
+    unit = np.exp(np.mean(np.log(x)))
+    (_, spread), (level, log_spread) = moments(x / unit), moments(np.log(x / unit))
+    able = (counts >= _FEW) & (spread > 0) & (log_spread > 0) & np.isfinite(spread)
+    gain = np.log(spread[able]) - np.log(log_spread[able]) - level[able]
+    if gain.size < 2 or gain.mean() < max(_WORTH_LOGS, 2 * gain.std() / np.sqrt(gain.size)):
+        return []
+    words = (
+        "The values are positive and skewed. Try their logarithms, and keep the result with the smaller typical error."
+    )
+    return [words]
+
+
 def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
     d, k = columns["full"], spectrum["directions_for_99"]
     rank = spectrum["numerical_rank"]
     most = min(m, d - 1 if spectrum["centered"] else d)
     if d < 3:
-        return [
-            f"Only {_counted(d, 'column')} {_are(d)} complete, too few to learn from. Measure more columns in full."
-        ]
+        return [f"Only {counted(d, 'column')} {_are(d)} complete, too few to learn from. Measure more columns in full."]
     if rank is not None and rank < most:
         return [f"The complete columns have rank {rank:,} only, because they repeat each other."]
     if k > 0.8 * most and most < m:
         return [
-            f"The {d:,} complete columns vary in {_counted(k, 'direction')}, nearly as many as there are columns."
+            f"The {d:,} complete columns vary in {counted(k, 'direction')}, nearly as many as there are columns."
             " More complete columns would help."
         ]
     return []
@@ -205,15 +233,15 @@ def _about_entries(m: int, columns: dict, spectrum: dict) -> list[str]:
     if usual <= k:
         enough = f" Measure {k + 5:,} values of each column to avoid that." if k + 5 < m / 2 else ""
         return [
-            f"A typical column has {usual:,.0f} known values, and the table varies in {_counted(k, 'direction')}:"
+            f"A typical column has {usual:,.0f} known values, and the table varies in {counted(k, 'direction')}:"
             f" part of each column is filled by typical values.{enough}"
         ]
     if few <= k:
         return [
-            f"Some columns have only {few:,} known values for {_counted(k, 'direction')}."
+            f"Some columns have only {few:,} known values for {counted(k, 'direction')}."
             " Check their verdicts in the result."
         ]
-    return [f"Every column has enough known values: at least {few:,} for {_counted(k, 'direction')}."]
+    return [f"Every column has enough known values: at least {few:,} for {counted(k, 'direction')}."]
 
 
 def _advice_for_all_columns(o: Observations) -> list[str]:
@@ -240,7 +268,7 @@ def _advice_for_all_columns(o: Observations) -> list[str]:
 def _named(side: str, names, places) -> str:
     """The number of rows or columns, and the names of the first."""
     some = ", ".join(str(named(names, i)) for i in places[:_NAMED]) + (", ..." if places.size > _NAMED else "")
-    return f"{_counted(places.size, side)} ({some})"
+    return f"{counted(places.size, side)} ({some})"
 
 
 def inspection_in_words(facts: dict) -> list[str]:
@@ -249,7 +277,7 @@ def inspection_in_words(facts: dict) -> list[str]:
     lines = [
         facts["verdict"],
         f"Known: {facts['n_observed']:,} of {m * n:,} values ({100 * facts['share']:.3g} %) in {m:,} rows and"
-        f" {_counted(n, 'column')}.",
+        f" {counted(n, 'column')}.",
         "Columns: " + _side_in_words(facts["columns"], m),
         "Rows: " + _side_in_words(facts["rows"], n),
     ]
@@ -274,13 +302,9 @@ def _spectrum_in_words(spectrum: dict) -> str:
     rank = spectrum["numerical_rank"]
     known = "" if rank is None else f" of {rank:,}"
     return (
-        f"Spectrum: {_counted(spectrum['directions_for_90'], 'direction')} hold 90 % of the variance of the complete"
+        f"Spectrum: {counted(spectrum['directions_for_90'], 'direction')} hold 90 % of the variance of the complete"
         f" columns, {spectrum['directions_for_99']:,}{known} hold 99 %."
     )
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def _are(count: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._support.arguments import as_choice
-from ..data.seen_grid import coverage_of_parts
+from ..data.seen_grid import seen_shares_of_parts
 from ..uncertainty.diagnostics import hold_out, spectrum
 
 _LARGE = 1e300  # Numbers from here on leave no room for a margin.
@@ -56,7 +56,7 @@ def draw_coverage(ax, completion, palette: Palette) -> None:
     m, n = completion.shape
     blocks = range(getattr(completion, "n_blocks", 0))  # A result on the disk is read block by block.
     parts = (completion.block(k).observations for k in blocks) if blocks else [completion.observations]
-    shares = coverage_of_parts(parts, completion.shape, completion.n_observed, 120, 240)
+    shares = seen_shares_of_parts(parts, completion.shape, completion.n_observed, 120, 240)
     pixels = np.empty((*shares.shape, 4))
     pixels[..., :3] = [int(palette.seen[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     pixels[..., 3] = np.where(shares > 0, 0.12 + 0.88 * shares, 0)  # A place with few known values stays visible.

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._support.arguments import shown
 from .._support.html import html_facts
+from .._support.printable import counted
 from ..model.solve import Status
 from ..uncertainty.certificates import verdicts_in_words
 
@@ -85,7 +86,7 @@ def in_words(summary: dict) -> list[str]:
     """The summary as lines to read, the verdict first."""
     (m, n), full = summary["shape"], summary["n_full_columns"]
     share = 100 * summary["n_observed"] / (m * n)
-    values, columns = _counted(summary["n_filled_entries"], "value"), _counted(summary["n_filled_columns"], "column")
+    values, columns = counted(summary["n_filled_entries"], "value"), counted(summary["n_filled_columns"], "column")
     choices = dict(summary["choices"])
     aside = choices.pop("set aside", None)
     verdict = summary["verdict"]
@@ -93,7 +94,7 @@ def in_words(summary: dict) -> list[str]:
     if verdict is not None:
         lines = [f"Verdict: {verdict['word']}. {verdict['sentence']}"]
     lines += [] if aside is None else [f"Left out and returned unchanged: {aside}."]
-    complete = f"{full:,} of {_counted(n, 'column')} {'is' if full == 1 else 'are'} complete"
+    complete = f"{full:,} of {counted(n, 'column')} {'is' if full == 1 else 'are'} complete"
     if full == 0:
         complete = "Every column has gaps; colonnade learned from all of them"
     lines += [
@@ -106,18 +107,14 @@ def in_words(summary: dict) -> list[str]:
     return lines + [f"Trust: {line}." for line in summary["trust"]] + not_filled(summary)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else noun + 's'}"
-
-
 def not_filled(summary: dict) -> list[str]:
     """The rows and columns that could not be filled, and what would help."""
     count, some, n_rows = summary["n_unfilled_columns"], summary["unfilled"], summary["n_unfilled_rows"]
-    rows = [f"Not filled: {_counted(n_rows, 'row')} without any value. Measure some values there."] if n_rows else []
+    rows = [f"Not filled: {counted(n_rows, 'row')} without any value. Measure some values there."] if n_rows else []
     if not count:
         return rows
     named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
-    return [f"Not filled: {_counted(count, 'column')} ({named}). The first {some[0]['message']}.", *rows]
+    return [f"Not filled: {counted(count, 'column')} ({named}). The first {some[0]['message']}.", *rows]
 
 
 def notebook_html(completion) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.arguments import as_choice, as_count
+from .._support.numbers import unit_of
 from ..completion import Completion
 from ..data.observations import Observations, as_observations, pointers_of
 from ..data.sources import Source
@@ -16,11 +17,10 @@ from ..model.leaving_out import is_no_chance
 from ..model.solve import Status
 from ._answers import completion_of, without_overflows
 from ._low_rank import Entries, Factors
-from ._scales import unit_of
 
-_HIDDEN_SHARE = 0.1
-_FEW = 100
-_RANK_GROWTH = 1.6
+_HIDDEN_SHARE = 0.1  # Of the entries, hidden to choose settings: few enough to fit as well without them.
+_FEW = 100  # Directions that may all be kept: their singular values take less than a second.
+_RANK_GROWTH = 1.6  # Between the ranks that are tried: each is at most 26 % from one of them.
 _SURE = 2.0  # standard errors by which taking off the row means must help
 
 

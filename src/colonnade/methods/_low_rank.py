@@ -12,7 +12,7 @@ from .._support.threads import in_threads
 from ..data.observations import Observations
 
 _FEW_PRODUCTS = 2_000_000  # below this many a second thread costs more than it saves
-_MOST_PIECES = 8
+_MOST_PIECES = 8  # Pieces of a product: as many threads as it can use.
 
 
 class Factors(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._support.numbers import unit_of
 from ..data.sources import Source
-from ._scales import unit_of
 
 _BLOCK_CELLS = 4_000_000  # how much is read at a time; the answer does not depend on it
 

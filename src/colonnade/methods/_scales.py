@@ -1,17 +1,8 @@
-"""What is large, what is rounding, and probabilities from sizes."""
+"""What is rounding, and probabilities from sizes."""
 
 from __future__ import annotations
 
 import numpy as np
-
-
-def unit_of(values, axis=None):
-    """A power of two near the largest of the numbers: to divide by it rounds nothing, and no square overflows.
-
-    With an axis, one for every row or column.
-    """
-    largest = np.abs(values).max(axis=axis, initial=0)
-    return np.where(largest > 0, np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000)), 1.0)[()]
 
 
 def rounding_share(dtype) -> float:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .._support.numbers import unit_of
 from ..data.observations import Observations
 from ..data.sources import Source
 from ._reading import distinct, observations_of, whole_column
-from ._scales import unit_of
 
 
 @dataclass

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from .._support.arguments import as_choice, as_count, as_generator, as_progress
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
@@ -23,7 +24,7 @@ from ._reading import (
     union,
     whole_column,
 )
-from ._scales import probabilities_of, rounding_share, unit_of
+from ._scales import probabilities_of, rounding_share
 from ._streaming import widened
 from .column_probabilities import probe_leverage, probe_norms
 
@@ -58,7 +59,7 @@ def active_columns(
         s.
     random_state : None, int or numpy Generator
     progress : function, optional
-        Called as ``progress(done, total)`` with the full columns; used by "residual" only.
+        Called as ``progress(stage, done, total)`` with the full columns; used by "residual" only.
 
     Returns
     -------

@@ -36,7 +36,7 @@ def adaptive_column_sampling(
         t, at most d.
     random_state : None, int or numpy Generator
     progress : function, optional
-        Called as ``progress(done, total)`` with the columns read, over all passes.
+        Called as ``progress(stage, done, total)`` with the columns read, over all passes.
 
     Returns
     -------

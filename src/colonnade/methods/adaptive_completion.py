@@ -32,7 +32,7 @@ def adaptive_completion(
         data's rounding unit, for exact data; with noise, about its share of a column.
     random_state : None, int or numpy Generator
     progress : function, optional
-        Called as ``progress(done, total)`` with the columns.
+        Called as ``progress(stage, done, total)`` with the columns.
 
     Returns
     -------

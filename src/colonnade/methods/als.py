@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_count, as_generator, as_progress, as_real, is_auto
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
@@ -24,13 +25,12 @@ from ._fitting import (
     silent,
 )
 from ._low_rank import Factors, factors_of, leading, nothing, wider
-from ._scales import unit_of
 
 _SHARES = (*0.25 ** np.arange(1, 9), 0.0)  # penalties that are tried, as shares of the least one that gives X = 0
 _TRIAL = 1e-3, 15  # tol and most sweeps of a trial
 _CLOSER = 0.01  # of that tol where fewer directions may do: exact data show it only then
 _WARM_UP = 0.25, 0.0625, 0.015625  # shares of that penalty for the first sweeps from a random start
-_WARM_SWEEPS = 3
+_WARM_SWEEPS = 3  # Sweeps with each of them.
 _BETTER = 0.999  # of the error so far, or a larger rank is not worth it
 
 
@@ -74,7 +74,7 @@ def als(
     random_state : None, int or numpy Generator
         For the hidden entries and the start.
     progress : function, optional
-        Called as ``progress(done, total)`` after each trial and sweep; the trials count as half of the work.
+        Called as ``progress(stage, done, total)`` after each trial and sweep; the trials count as half of the work.
 
     References
     ----------

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_choice, as_count, as_generator, as_real
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..data.sources import Source, as_source
 from ._reading import distinct, places_of_rows, read, rows_of_every_column
-from ._scales import probabilities_of, unit_of
+from ._scales import probabilities_of
 
 
 @one_blas_thread()

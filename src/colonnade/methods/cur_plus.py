@@ -1,4 +1,4 @@
-"""CUR+: some columns, some rows, and entries from everywhere that tell how the two belong together."""
+"""CUR+: some columns, some rows, and entries from everywhere that connect the two."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._support.arguments import as_count, as_generator
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
@@ -13,7 +14,6 @@ from ..data.sources import as_source
 from ..model.column_space import fit_column_space
 from ._answers import completion_of
 from ._reading import distinct, observations_of, places_of_columns, places_of_rows, read, union
-from ._scales import unit_of
 
 _BLOCK_CELLS = 4_000_000  # of the products that are summed at a time
 _MOST_DIRECTIONS = 100  # the normal matrix has the fourth power of it as entries: 800 MB

@@ -7,12 +7,12 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from .._support.arguments import as_count, as_generator, as_real
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.sources import as_source
 from ._answers import completion_of
 from ._reading import by_chance, observations_of, read
-from ._scales import unit_of
 
 
 @one_blas_thread()

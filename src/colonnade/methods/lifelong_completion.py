@@ -35,7 +35,7 @@ def lifelong_completion(
         eps, as a share of the column's norm; for "bounded" only. With 0 this is `adaptive_completion`.
     random_state : None, int or numpy Generator
     progress : function, optional
-        Called as ``progress(done, total)`` with the columns.
+        Called as ``progress(stage, done, total)`` with the columns.
 
     Returns
     -------

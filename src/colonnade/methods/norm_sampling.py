@@ -32,7 +32,7 @@ def norm_sampling(source, *, rank: int, n_full_columns: int, random_state=None, 
         d, the number of draws.
     random_state : None, int or numpy Generator
     progress : function, optional
-        Called as ``progress(done, total)`` with the columns read, over both passes.
+        Called as ``progress(stage, done, total)`` with the columns read, over both passes.
 
     Returns
     -------

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_count, as_generator
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
-from ..data.observations import Observations, index_dtype, pointers_of
+from ..data.observations import Observations
 from ..data.sources import as_source
 from ..model.column_space import ColumnSpace
 from ..model.solve import Status
 from ._answers import without_overflows
-from ._scales import unit_of
-
-_BLOCK_CELLS = 4_000_000  # how much is read or multiplied at a time; the answer does not depend on it
+from ._reading import observations_of, places_of_columns, places_of_rows, read, union
 
 
 @one_blas_thread()
@@ -64,18 +63,8 @@ def observe_cross(source, *, n_columns: int, n_rows: int, random_state=None) -> 
     rng = as_generator(random_state)
     full = np.sort(rng.choice(n, size=c, replace=False))
     omega = np.sort(rng.choice(m, size=k, replace=False))
-    counts = np.full(n, k)
-    counts[full] = m
-    indptr = pointers_of(counts)
-    rows, values = np.empty(indptr[-1], index_dtype(m)), np.empty(indptr[-1], source.dtype)
-    for j in full:
-        at = slice(indptr[j], indptr[j + 1])
-        rows[at], values[at] = np.arange(m), source.columns([j])[:, 0]
-    for lo, hi in _runs_of_partial_columns(n, full, max(1, _BLOCK_CELLS // k)):
-        at = slice(indptr[lo], indptr[hi])
-        rows[at] = np.tile(omega, hi - lo)
-        values[at] = source.entries(np.tile(omega, hi - lo), np.repeat(np.arange(lo, hi), k))
-    return Observations((m, n), indptr, rows, values, None, full)
+    places = union(places_of_columns(m, full), places_of_rows(m, n, omega))
+    return observations_of((m, n), places, read(source, places), full)
 
 
 @one_blas_thread()
@@ -95,13 +84,11 @@ def complete_cross(observations: Observations, *, rank: int | None = None) -> Co
     U, T = np.linalg.qr(C @ (Qt[:t].T / S[:t]))
     turn, sizes, _ = np.linalg.svd(U.T @ C, full_matrices=False)
     U, T = U @ turn[:, :t], turn[:, :t].T @ T
-    Z = np.empty((n, t), o.values.dtype)
-    with np.errstate(over="ignore"):
+    partial, Z = o.partial_columns, np.empty((n, t), o.values.dtype)
+    R = o.take(partial).values.reshape(partial.size, omega.size) / unit
+    with np.errstate(over="ignore", invalid="ignore"):
         Z[full] = (T @ (P[:, :t].T @ W)).T * unit
-    for lo, hi in _runs_of_partial_columns(n, full, max(1, _BLOCK_CELLS // omega.size)):
-        R = o.values[o.indptr[lo] : o.indptr[hi]].reshape(hi - lo, omega.size).astype(np.float64, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            Z[lo:hi] = ((R / unit) @ P[:, :t]) @ T.T * unit
+        Z[partial] = (R @ P[:, :t]) @ T.T * unit
     Z[~np.isfinite(Z).all(axis=1)] = np.inf  # also where infinite terms cancel: `without_overflows` finds them
     status = np.full(n, Status.SOLVED, np.int8)
     status[full] = Status.FULL
@@ -126,12 +113,3 @@ def _shared_rows(o: Observations) -> np.ndarray:
     partial = o.partial_columns
     j = partial[0] if partial.size else 0
     return o.rows[o.indptr[j] : o.indptr[j + 1]].astype(np.int64)
-
-
-def _runs_of_partial_columns(n, full, step):
-    """The columns between the full ones as (start, stop), at most `step` at a time."""
-    start = 0
-    for j in [*full.tolist(), n]:
-        for lo in range(start, j, step):
-            yield lo, min(lo + step, j)
-        start = j + 1

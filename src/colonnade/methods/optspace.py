@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.arguments import as_choice, as_count, as_generator, as_progress, as_real, is_auto
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
@@ -22,7 +23,6 @@ from ._fitting import (
     silent,
 )
 from ._low_rank import Entries, Factors, factors_of, leading, times, transposed_times
-from ._scales import unit_of
 
 _TRIAL = 1e-4, 30  # tol and most steps of a trial of a rank
 _CHEAP = 2e6  # entries times rank up to which a rank is tried from two starts
@@ -69,7 +69,7 @@ def optspace(
     random_state : None, int or numpy Generator
         For the hidden entries and the start of the singular vectors.
     progress : function, optional
-        Called as ``progress(done, total)`` after each trial and step; the trials count as half of the work.
+        Called as ``progress(stage, done, total)`` after each trial and step; the trials count as half of the work.
 
     References
     ----------

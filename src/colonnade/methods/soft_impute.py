@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_count, as_generator, as_progress, as_real, is_auto
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
@@ -20,7 +21,6 @@ from ._fitting import (
     silent,
 )
 from ._low_rank import Entries, Factors, distance, leading, nothing, shrink, wider
-from ._scales import unit_of
 
 _PATH = 0.5 ** np.arange(1, 13)  # penalties that are tried, as shares of the least one that gives X = 0
 _PATH_TOL = 10.0  # they are judged by answers this much coarser
@@ -75,7 +75,7 @@ def soft_impute(
     random_state : None, int or numpy Generator
         For the hidden entries and the start of the singular vectors.
     progress : function, optional
-        Called as ``progress(done, total)`` after each penalty, the last of them being the chosen one.
+        Called as ``progress(stage, done, total)`` after each penalty, the last of them being the chosen one.
 
     References
     ----------

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_count, as_generator, as_progress, as_real
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ._fitting import answer_of, ending_of, observed, rank_limit, silent
 from ._low_rank import Entries, Factors, leading, nothing, shrink
-from ._scales import unit_of
 
 _STEP = 1.2  # of the share of a column that is seen
 _GROWN = 2.0  # a residual so many times the best so far: the steps are too long
@@ -60,7 +60,7 @@ def svt(
     random_state : None, int or numpy Generator
         For the start of the singular vectors.
     progress : function, optional
-        Called as ``progress(done, total)`` now and then.
+        Called as ``progress(stage, done, total)`` now and then.
 
     References
     ----------

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
 from .._support.arguments import as_choice, as_count, as_generator, as_progress, is_auto
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
@@ -17,7 +18,6 @@ from ..model.solve import solve_columns
 from ._answers import without_overflows
 from ._fitting import observed, silent
 from ._low_rank import Entries
-from ._scales import unit_of
 
 _MOST_AUTO = 50  # directions that are considered if the rank is to be found
 
@@ -44,7 +44,7 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
     random_state : None, int or numpy Generator
         For the start of the singular vectors of the completed matrix.
     progress : function, optional
-        Called as ``progress(done, total)`` after each of the two estimates.
+        Called as ``progress(stage, done, total)`` after each of the two estimates.
 
     Returns
     -------

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from .._support.arguments import as_indices
+from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ._low_rank import Entries
-from ._scales import unit_of
 
 
 @one_blas_thread()

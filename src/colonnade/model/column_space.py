@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from ..data.observations import Observations, pieces_at
 _TALL = 20_000  # rows from which A is factored by blocks of rows
 _BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
 _WIDE = 400  # columns from which no more than the wanted directions are computed
+_STORED_CELLS = 1 << 23  # of the basis that are computed before they are written
 _EXTRA = 10  # directions carried along beyond the wanted ones
 _INDEPENDENT = 1e-6  # of the largest singular value, which all have if the columns depend on each other in no digit
 _MOST_SWEEPS = 12  # of the search for the wanted directions, before everything is computed after all
@@ -175,7 +177,8 @@ def _space_of(A: _FullColumns, U, relative, left) -> ColumnSpace:
 class _FullColumns:
     """A by blocks of rows, each column brought to norm 1: A = B diag(norms) * unit, rows of B on demand."""
 
-    def __init__(self, data, center: bool):
+    def __init__(self, data, center: bool, mapped: Callable = in_threads):
+        self.mapped = mapped  # (work, pieces) to the results
         if isinstance(data, Observations):
             starts = data.indptr[data.full_columns]
             self.shape = data.shape[0], starts.size
@@ -213,7 +216,7 @@ class _FullColumns:
 
     def _row_means(self, weights):
         shares = weights / weights.sum()  # before the sum: a mean exists where a sum overflows
-        parts = in_threads(lambda at: np.multiply(self._read(*at), shares, order="C").sum(axis=1), self.blocks())
+        parts = self.mapped(lambda at: np.multiply(self._read(*at), shares, order="C").sum(axis=1), self.blocks())
         return np.concatenate(parts).astype(self.dtype)
 
     def _raw(self, lo, hi):
@@ -222,16 +225,16 @@ class _FullColumns:
 
     def _measure(self, scales):
         """Norms of the columns, without overflow or underflow of their squares."""
-        largest = np.max(in_threads(lambda at: _largest(self._raw(*at)), self.blocks()), axis=0)
+        largest = np.max(self.mapped(lambda at: _largest(self._raw(*at)), self.blocks()), axis=0)
         self._uncentered = 0.0
         if self.center is not None:
-            self._uncentered = np.max(in_threads(lambda at: _largest(self._read(*at)), self.blocks()), axis=0)
+            self._uncentered = np.max(self.mapped(lambda at: _largest(self._read(*at)), self.blocks()), axis=0)
         if not np.isfinite(largest).all():
             raise ValueError("A must be finite; use NaN only for entries of columns that are not full")
         self.unit = float(largest.max()) or 1.0
         # Powers of two, so that dividing by them rounds nothing.
         self._shrink = np.ldexp(1.0, -np.frexp(np.where(largest > 0, largest, self.unit))[1].clip(-1000, 1000))
-        squares = np.sum(in_threads(lambda at: _squares(self._raw(*at) * self._shrink), self.blocks()), axis=0)
+        squares = np.sum(self.mapped(lambda at: _squares(self._raw(*at) * self._shrink), self.blocks()), axis=0)
         norms = np.sqrt(squares)
         self.norms = norms * (1 / self._shrink / self.unit) * scales
         # A column that the center takes away but for rounding counts as zero; a small one is a measurement like others.
@@ -337,23 +340,24 @@ class _RowBlocks:
     def __init__(self, A: _FullColumns, rank, size: int | None = None):
         m, d = A.shape
         self._A, self.edges = A, _edges(m, size or max(_BLOCK_CELLS // d, 4 * d))
-        factors = in_threads(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
+        factors = A.mapped(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
         self._Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
         self._W, self.values, self.left = _directions_of(R, A, rank)
         self.rank = self._W.shape[1]
 
     def rows(self, k) -> np.ndarray:
         """Those of the directions that belong to block k."""
-        (lo, hi), d = self.edges[k], self._A.shape[1]
-        reflectors, tau = _householder(self._A.rows(lo, hi))
-        padded = np.zeros((hi - lo, self.rank), order="F")
-        padded[:d] = self._Q[k * d : (k + 1) * d] @ self._W
-        return linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, self.rank), overwrite_c=1)[0]
+        return _rows_of_basis(self._A, *self.piece(k))
+
+    def piece(self, k) -> tuple[tuple[int, int], np.ndarray]:
+        """The rows of block k, and the factor, of shape (d, r), that turns its own basis into the directions."""
+        d = self._A.shape[1]
+        return self.edges[k], self._Q[k * d : (k + 1) * d] @ self._W
 
 
 @one_blas_thread()
 def fit_stored_column_space(
-    columns, store_of, *, rank: int | None, center: bool, block_rows: int | None
+    columns, store_of, *, rank: int | None, center: bool, block_rows: int | None, mapped: Callable = in_threads
 ) -> ColumnSpace:
     """The same as `fit_column_space` of a tall A, blocks of rows of which are read, and of the basis written.
 
@@ -366,24 +370,35 @@ def fit_stored_column_space(
     rank, center
         As in `fit_column_space`.
     block_rows : int or None
-        At least d; as `fit_column_space` has them unless told.
+        At least d. Default: as `fit_column_space` has them.
+    mapped : function of (work, pieces)
+        Returns what `work` returns for each piece; default: computed by threads.
     """
-    A = _FullColumns(columns, center)
+    A = _FullColumns(columns, center, mapped)
     parts = _RowBlocks(A, rank, block_rows)
-    U = store_of(parts.rank, A.dtype)
-
-    def fill(k):
-        lo, hi = parts.edges[k]
-        rows = parts.rows(k)
-        U[lo:hi] = rows.astype(A.dtype, copy=False)
-        return rows[np.abs(rows).argmax(axis=0), np.arange(parts.rank)]
-
-    tops = np.array(in_threads(fill, range(len(parts.edges)))).reshape(len(parts.edges), -1)
+    U, tops = store_of(parts.rank, A.dtype), []
+    some = max(1, _STORED_CELLS // max(1, parts.rank * (parts.edges[0][1] - parts.edges[0][0])))
+    for first in range(0, len(parts.edges), some):
+        numbers = range(first, min(first + some, len(parts.edges)))
+        pieces = [parts.piece(k) for k in numbers]
+        for k, rows in zip(numbers, mapped(lambda piece: _rows_of_basis(A, *piece), pieces)):
+            lo, hi = parts.edges[k]
+            U[lo:hi] = rows.astype(A.dtype, copy=False)
+            tops.append(rows[np.abs(rows).argmax(axis=0), np.arange(parts.rank)])
+    tops = np.array(tops).reshape(len(parts.edges), -1)
     signs = np.where(tops[np.abs(tops).argmax(axis=0), np.arange(parts.rank)] < 0, -1, 1).astype(A.dtype)
     if (signs < 0).any():
         for lo, hi in parts.edges:
             U[lo:hi] = U[lo:hi] * signs
     return _space_of(A, U, parts.values, parts.left)
+
+
+def _rows_of_basis(A: _FullColumns, edges: tuple[int, int], factor: np.ndarray) -> np.ndarray:
+    (lo, hi), (d, r) = edges, factor.shape
+    reflectors, tau = _householder(A.rows(lo, hi))
+    padded = np.zeros((hi - lo, r), order="F")
+    padded[:d] = factor
+    return linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, r), overwrite_c=1)[0]
 
 
 def _edges(m, size):
@@ -441,5 +456,8 @@ def fix_signs(U):
     """Turn every vector so that its entry of largest size is positive."""
     if U.size == 0:
         return U
-    top = U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])]
-    return U * np.where(top < 0, -1.0, 1.0)
+    high, low = U.max(axis=0), U.min(axis=0)  # twice as fast as `argmax` along the first axis
+    is_negative = -low > high
+    for q in np.flatnonzero(-low == high):  # the first of the two decides
+        is_negative[q] = U[np.abs(U[:, q]).argmax(), q] < 0
+    return U * np.where(is_negative, -1.0, 1.0)

@@ -9,7 +9,6 @@ covariance K = U_O diag(v) U_O' + t I, and the entry left out is off by
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,25 +19,6 @@ from .column_space import ColumnSpace
 MANY_COLUMNS = 20  # of which each has one loss
 LEAST_SHARE = 1e-10  # of the variance of an entry: less noise is lost beside squares
 _PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
-
-
-@dataclass(frozen=True)
-class Model:
-    """What a column has beside its part in the column space and the noise.
-
-    Attributes
-    ----------
-    center : array of shape (m,) or None
-        The same in all columns.
-    offset_variances : sequence of float
-        Of an offset that all entries of a column have in common; each is a model of its own.
-    direction : array of shape (m,) or None
-        One more, with a coefficient of variance 1. The row means beside a space about them make the space about zero.
-    """
-
-    center: np.ndarray | None
-    offset_variances: tuple = (0.0,)
-    direction: np.ndarray | None = None
 
 
 def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
@@ -59,78 +39,41 @@ def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple
     """
     all_errors, deviations = (np.full((o.values.size, len(noise_variances)), np.nan) for _ in range(2))
 
-    def keep(_, at, errors, precisions):
+    def keep(at, errors, precisions):
         all_errors[at] = errors
         deviations[at] = 1 / np.sqrt(precisions)
 
     if np.isfinite(space.variances).all():
-        leave_out(space, o, noise_variances, [Model(space.center)], keep)
+        leave_out(space, o, noise_variances, keep)
     return all_errors, deviations
 
 
-def leave_out(space: ColumnSpace, o: Observations, noise_variances, models: list[Model], use: Callable) -> None:
-    """Call ``use(k, at, errors, precisions)`` for all models and entries; k counts models and offset variances through.
+def leave_out(space: ColumnSpace, o: Observations, noise_variances, use: Callable) -> None:
+    """Call ``use(at, errors, precisions)`` for all entries.
 
     The entries are those at the places `at`, of shape (columns, s); errors and the inverses of their predicted
     variances have shape (columns, s, g). Threads call it, each for other columns.
-
-    What a model adds to K has the form b f f', so that its inverse follows from the one without:
-    (K + b f f')^-1 = K^-1 - q q' b / (1 + b f'q) with q = K^-1 f.
     Weights that differ by many powers of ten cost digits.
     """
     noise = np.asarray(noise_variances, dtype=np.float64)
-    spread = np.sqrt(space.variances)
-    centers = [np.abs(model.center.astype(np.float64)).max(initial=0) for model in models if model.center is not None]
-    unit = max(size_of(o), 1e-100 * max(centers, default=0.0))  # no center overflows in units of small entries
+    spread, center = np.sqrt(space.variances), space.center
+    largest = 0.0 if center is None else float(np.abs(center.astype(np.float64)).max(initial=0))
+    unit = max(size_of(o), 1e-100 * largest)  # The center does not overflow in units of small entries.
     roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
     exactly = noise.min(initial=np.inf) < 0.99 * LEAST_SHARE * space.entry_variance
 
     def work(at):
         rows, w = o.rows[at], roots[at]
         K = _Covariances(space.basis[rows] * spread * w[:, :, None], noise, exactly)
-        diagonal = K.inverse_diagonal()
-        ones = K.solve(w) if any(any(model.offset_variances) for model in models) else None
-        k = 0
-        for model in models:
-            x = o.values[at] / unit - (0 if model.center is None else model.center[rows].astype(np.float64) / unit)
-            on, along, q = K.solve(x * w), diagonal, ones
-            if model.direction is not None:
-                f = model.direction[rows] * w
-                joined = _Joined(f, K.solve(f), 1.0)
-                on, along, q = joined.solved(on), joined.diagonal(along), None if ones is None else joined.solved(ones)
-            for variance in model.offset_variances:
-                joined = _Joined(w, q, variance) if variance else None
-                solved, inverse = (joined.solved(on), joined.diagonal(along)) if joined else (on, along)
-                with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                    errors = solved / inverse
-                    errors *= (unit / w)[:, :, None]
-                    use(k, at, errors, inverse if o.weights is None else inverse * (w**2)[:, :, None])
-                k += 1
+        inverse = K.inverse_diagonal()
+        x = o.values[at] / unit - (0 if center is None else center[rows].astype(np.float64) / unit)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            errors = K.solve(x * w) / inverse
+            errors *= (unit / w)[:, :, None]
+            use(at, errors, inverse if o.weights is None else inverse * (w**2)[:, :, None])
 
     with one_blas_thread():  # many small problems: BLAS would split each of them
         in_threads(work, columns_alike(o, max(space.rank, noise.size)))
-
-
-class _Joined:
-    """What becomes of K^-1 when `variance` f f' joins a stack of K; q is K^-1 f, shape (columns, s, noises)."""
-
-    def __init__(self, f, q, variance: float):
-        self.f, self.q = f, q
-        self.weight = variance / (1 + variance * self._along(q))
-
-    def _along(self, y):
-        return np.einsum("ks,ksg->kg", self.f, y)[:, None, :]
-
-    def solved(self, y):
-        """K^-1 x, which was y."""
-        moved = self.q * (self.weight * self._along(y))
-        return np.subtract(y, moved, out=moved)
-
-    def diagonal(self, before):
-        lost = self.q * self.weight
-        lost *= self.q
-        # Of a positive number something positive is left, whatever the rounding.
-        return before - np.minimum(lost, (1 - 2 * np.finfo(np.float64).eps) * before, out=lost)
 
 
 def least_noise(B) -> np.ndarray:

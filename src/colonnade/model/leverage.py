@@ -30,12 +30,15 @@ class LeftOut(NamedTuple):
         Value minus fit, in the units of the data. The fit has seen the value.
     deviations : float64 array
         Predicted standard deviation of the entry without itself, in the units of the data.
+    noise : float64 array
+        That of the noise alone.
     by_column, by_row : float64 arrays
         Leverage on the two sides of the model, from 0 to 1.
     """
 
     residuals: np.ndarray
     deviations: np.ndarray
+    noise: np.ndarray
     by_column: np.ndarray
     by_row: np.ndarray
 
@@ -44,6 +47,11 @@ class LeftOut(NamedTuple):
         if kind == "added":
             return np.maximum(1 - self.by_column - self.by_row, 1 - _MOST)
         return np.maximum((1 - self.by_column) * (1 - self.by_row), 1 - _MOST)
+
+
+def whole_and_noise(f: FactorModel, rows, columns) -> tuple[np.ndarray, np.ndarray]:
+    """Predicted deviations at places of the model, and those of the noise in them, in the units of the data."""
+    return f.deviations(rows, columns), f.unit[rows] * np.sqrt(f.own_noise[rows])
 
 
 def leave_out_entries(learned: Learned, o: Observations, n_columns: int) -> tuple[np.ndarray, np.ndarray, LeftOut]:
@@ -81,7 +89,8 @@ def _leave_out(f: FactorModel, rows, columns, values, weights) -> LeftOut:
         weights = weights * (nu + 1) / (nu + squares / noise)
     by_column, by_row = (np.clip(x * weights / noise, 0.0, _MOST) for x in (of_column, of_row))
     variance = own + of_column / (1 - by_column) + of_row / (1 - by_row) + of_both
-    return LeftOut(residuals, unit * np.sqrt(np.maximum(variance, 0.0)), by_column, by_row)
+    deviations = (unit * np.sqrt(np.maximum(x, 0.0)) for x in (variance, own))
+    return LeftOut(residuals, *deviations, by_column, by_row)
 
 
 def _variances(f: FactorModel, rows, columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

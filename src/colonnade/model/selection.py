@@ -20,7 +20,7 @@ from .table import ScaledTable, rescaled_table, scaled_table
 
 _HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
-_FULL_ROWS = 10  # Complete rows from which these, and not hidden entries, decide the side if no column is complete.
+_COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
 _FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _BETTER = 0.997  # Of the error so far, which another setting must reach.
@@ -238,12 +238,14 @@ def _sides(o: Observations, orientation: str) -> tuple[bool, ...]:
     """
     if orientation != "auto":
         return (orientation == "rows",)
+    if o.full_columns.size >= _COMPLETE:
+        return (False,)
     return (True,) if _rows_decide(o) else (False, True)
 
 
 def _rows_decide(o: Observations) -> bool:
     n_full_rows = np.count_nonzero(np.bincount(o.rows, minlength=o.shape[0]) == o.shape[1])
-    return n_full_rows >= _FULL_ROWS and o.n_observed.max(initial=0) < o.shape[0]
+    return n_full_rows >= _COMPLETE and o.n_observed.max(initial=0) < o.shape[0]
 
 
 def _choose(trials: _Trials, sides, rank, may_share_unit: bool) -> _Candidate:
@@ -276,7 +278,10 @@ def _changes(sides, trials: _Trials, may_share_unit: bool) -> Iterator:
         return
     if may_share_unit:  # A side that was asked for has units of its own.
         yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
-    if sides == (True,) or trials.seen[False].full_columns.size:
+    n_full = _n_complete(trials.seen[False], sides)
+    if 2 < n_full <= _FIRST_DIRECTIONS:
+        yield lambda c: (c.is_turned, replace(c.settings, rank=n_full - 1))
+    if n_full:
         yield lambda c: (c.is_turned, replace(c.settings, whiten=True))
     yield lambda c: (c.is_turned, replace(c.settings, tail=_SHORT_TAIL))
     yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
@@ -306,7 +311,9 @@ def _with_more_directions(trials: _Trials, best: _Candidate) -> _Candidate:
 def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:
     """Twice as many directions, also with a longer tail, if they predict better; else half as many if these do."""
     most, first = _most_directions(trials.seen[False], "auto"), best.settings.rank
-    more = [replace(best.settings, rank=min(most, 2 * first), tail=tail) for tail in (best.settings.tail, _LONG_TAIL)]
+    n_full = _n_complete(trials.seen[False], (best.is_turned,))
+    twice = min(most, max(2 * first, n_full - 1)) if first >= _FIRST_DIRECTIONS or not n_full else first
+    more = [replace(best.settings, rank=twice, tail=tail) for tail in (best.settings.tail, _LONG_TAIL)]
     fewer = [replace(best.settings, rank=max(1, first // 2))]
     for some in (more, fewer):
         others = [trials.judge(best.is_turned, settings) for settings in some if settings.rank != first]
@@ -358,8 +365,17 @@ def _most_directions(o: Observations, rank) -> int:
     if rank != "auto":
         return min(rank, most)
     by_memory = np.sqrt(_MOST_MEMORY / (8 * (m + n)))
-    by_work = np.sqrt(_MOST_WORK / max(1, o.values.size))
-    return max(1, int(min(most, _MOST_DIRECTIONS, by_memory, by_work)))
+    n_full = o.full_columns.size
+    # Sums over full columns are shared by all rows.
+    by_work = np.sqrt(_MOST_WORK / max(1, o.values.size - n_full * m))
+    return max(1, int(min(most, max(_MOST_DIRECTIONS, n_full - 1), by_memory, by_work)))
+
+
+def _n_complete(o: Observations, sides) -> int:
+    """Number of complete columns of the model's table."""
+    if sides[0]:
+        return int(np.count_nonzero(np.bincount(o.rows, minlength=o.shape[0]) == o.shape[1]))
+    return int(o.full_columns.size)
 
 
 def _in_other_units(model: FactorModel, table: ScaledTable) -> FactorModel:

@@ -151,18 +151,24 @@ def _judge_zero_space(center, o: Observations, status) -> None:
 
 
 def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threads, progress) -> None:
-    from .kernels import column_kernels  # numba is imported here, when there is something to solve
+    from .kernels.column_kernels import solve_groups  # numba is imported here, when there is something to solve
+    from .kernels.problem import UNSETTLED, Problem, workspace
 
     o = observations
     weights = np.zeros(0, np.float32) if o.weights is None else o.weights
     center = np.zeros(0, U.dtype) if center is None else center
     members, bounds = _groups_of_equal_rows(o, weights, partial)
-    floor = 8 * U.shape[1] * float(np.finfo(U.dtype).eps)
+    n_penalised = int((penalty > 0).sum())
+    floor = 0.0 if n_penalised == penalty.size else 8 * penalty.size * float(np.finfo(U.dtype).eps)
+    entries = o.indptr, o.rows, o.values, weights
+    problem = Problem(U, center, *entries, penalty, members, bounds, floor, n_penalised, Z, status)
 
     def work(piece):
-        column_kernels.solve_groups(
-            U, center, o.indptr, o.rows, o.values, weights, penalty, members, bounds, *piece, floor, Z, status
-        )
+        solve_groups(problem, *workspace(problem, *piece), *piece)
+        if (status[members[bounds[piece[0]] : bounds[piece[1]]]] == UNSETTLED).any():
+            from .kernels.stable import solve_stably  # compiled only where a column needs it
+
+            solve_stably(problem, *piece)
 
     n_groups, n_threads = bounds.size - 1, n_threads or default_threads()
     flops = o.rows.size * U.shape[1] ** 2

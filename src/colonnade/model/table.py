@@ -150,20 +150,24 @@ def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
     order = places.values.astype(np.int64)
     values = o.values.astype(np.float64)
     begins, columns = places.indptr, places.rows
-    # Squares of numbers near the ends of floating point leave its range; a power of 2 loses no digit.
-    size = float(np.abs(values).max(initial=0.0))
-    scale = 1.0 if size == 0 else 2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000)
-    shift, unit = (scale * x for x in _spreads(begins, values[order] / scale, places.shape[1]))
+    shift, unit, _ = _safe_spreads(begins, values[order])
     if one_unit and unit.any():
         largest = float(unit.max())
         unit = np.where(unit > 0, largest * np.sqrt(np.mean((unit[unit > 0] / largest) ** 2)), 0.0)
     return _in_units(o, values, begins, columns, order, shift, unit)
 
 
+def unit_degrees(o: Observations) -> np.ndarray:
+    """Degrees of freedom of the unit of every row: its entries and those it borrows, less one for the shift."""
+    across = o._trusted(weights=None).transposed()
+    return _safe_spreads(across.indptr, across.values.astype(np.float64))[2]
+
+
 def spreads_of_rows(o: Observations) -> np.ndarray:
     """Spreads of the rows with entries enough to tell one, without constant rows."""
-    table = scaled_table(o)
-    return table.unit[(table.by_row.counts >= _ENOUGH) & (table.unit > 0)]
+    across = o._trusted(weights=None).transposed()
+    _, unit, _ = _safe_spreads(across.indptr, across.values.astype(np.float64))
+    return unit[(np.diff(across.indptr) >= _ENOUGH) & (unit > 0)]
 
 
 def rescaled_table(o: Observations, shift, unit) -> ScaledTable:
@@ -184,8 +188,17 @@ def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
     return ScaledTable(by_column, by_row, order, shift, unit)
 
 
-def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and unit of every row from its entries, which stand together."""
+def _safe_spreads(begins, values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same as `_spreads`, for numbers near the ends of floating point too."""
+    # Squares of such numbers leave its range; a power of 2 loses no digit.
+    size = float(np.abs(values).max(initial=0.0))
+    scale = 1.0 if size == 0 else 2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000)
+    shift, unit, degrees = _spreads(begins, values / scale, begins.size - 1)
+    return scale * shift, scale * unit, degrees
+
+
+def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shift and unit of every row from its entries, which stand together, and the unit's degrees of freedom."""
     counts, row = np.diff(begins), np.repeat(np.arange(m), np.diff(begins))
     middle = _medians(begins, values)
     reach = _REACH * 1.4826 * _medians(begins, np.abs(values - middle[row]))
@@ -202,7 +215,8 @@ def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray]:
     lacking = np.where(is_constant, np.maximum(lacking, 1), lacking)
     unit = np.sqrt((squares + lacking * typical) / (counts + lacking))
     constant = (counts >= _ENOUGH) & is_constant  # Two or three equal entries may be chance.
-    return np.where(constant, middle, shift), np.where(constant, 0.0, unit)
+    degrees = np.maximum(counts + lacking - 1, 1.0)  # One is spent on the shift.
+    return np.where(constant, middle, shift), np.where(constant, 0.0, unit), degrees
 
 
 def _likeness(variances, counts) -> float:

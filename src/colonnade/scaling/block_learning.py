@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from .._support.arguments import as_generator, is_auto
-from .._support.threads import one_blas_thread
+from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations, index_dtype, pointers_of
 from ..files.results.checkpoints import checksum_of_file, publishing
 from ..files.results.disk_columns import Blocks, FullColumns, RowFile, evenly, some_partial_columns
@@ -25,7 +26,13 @@ _JUDGING_COLUMNS, _JUDGING_ROWS = 500, 100_000  # by which settings are judged w
 
 
 def learn_from_blocks(
-    folder: Path, entries: list[dict], m: int, memory: float, settings: dict, screening: Screening
+    folder: Path,
+    entries: list[dict],
+    m: int,
+    memory: float,
+    settings: dict,
+    screening: Screening,
+    mapped: Callable = in_threads,
 ) -> None:
     """Learn what `complete` would learn, from the full columns and a sample of the others, and write it.
 
@@ -45,6 +52,8 @@ def learn_from_blocks(
         rank, center, shrinkage, refine and random_state, as `complete` takes them.
     screening : Screening
         Of all columns.
+    mapped : function of (work, pieces)
+        Calls a function for pieces of rows, here or on a cluster, where all rows need too much memory.
     """
     n_full, n_usable = (sum(record[kind] for record in entries) for kind in ("full", "usable"))
     partial, numbers = some_partial_columns(folder, entries, m, _how_many(entries, m, n_usable))
@@ -70,7 +79,7 @@ def learn_from_blocks(
         if fixed["shrinkage"]:
             full = full.without(_untaught(folder, entries, m, screening))
         if tall:
-            _learn_by_row_blocks(folder, full, memory, fixed, choices, screening)
+            _learn_by_row_blocks(folder, full, memory, (fixed, choices), screening, mapped)
         else:
             observations = full.observations()
             lesson = with_mean(learn(observations, tame=observations, **fixed), observations)
@@ -153,10 +162,10 @@ def at_rows(o: Observations, rows: np.ndarray) -> Observations:
 
 
 def _learn_by_row_blocks(
-    folder: Path, full: FullColumns, memory: float, settings: dict, choices: dict, screening: Screening
+    folder: Path, full: FullColumns, memory: float, judged: tuple[dict, dict], screening: Screening, mapped: Callable
 ) -> None:
     """The column space of full columns that stay on the disk, its basis written a block of rows at a time."""
-    m, d = full.shape
+    (m, d), (settings, choices) = full.shape, judged
     path, stored = folder / "basis.npy", []
     with publishing(path) as file:
 
@@ -165,7 +174,12 @@ def _learn_by_row_blocks(
             return stored[0]
 
         space = fit_stored_column_space(
-            full, store_of, rank=settings["rank"], center=settings["center"], block_rows=_block_rows(m, d, memory)
+            full,
+            store_of,
+            rank=settings["rank"],
+            center=settings["center"],
+            block_rows=_block_rows(m, d, memory),
+            mapped=mapped,
         )
     said = choices_in_words(space, settings["center"], settings["shrinkage"], settings["rank"])
     if settings["shrinkage"] and space.center is None:

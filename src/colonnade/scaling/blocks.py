@@ -19,11 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from .._support.arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, is_auto, printable, shown
+from .._support.arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, as_stages, is_auto, printable, shown
 from .._support.atomic_writing import in_bytes
 from .._support.logs import logged
 from .._support.ownership import record_of
-from .._support.threads import InBackground, ahead, patiently
+from .._support.storage import Url, as_path, remove_tree
+from .._support.threads import InBackground, ahead, in_threads, patiently
 from ..completion import Completion, checked_bounds, data_in_words, every_column_is_full
 from ..data.observations import Observations, index_dtype
 from ..files.results.block_files import (
@@ -39,7 +40,7 @@ from ..files.results.block_files import (
     write_solution,
 )
 from ..files.results.checkpoints import (
-    fingerprint,
+    fingerprints,
     partial_folder,
     publish_json,
     remove_marks,
@@ -49,6 +50,7 @@ from ..files.results.checkpoints import (
 )
 from ..files.results.disk_columns import Blocks
 from ..files.results.lessons import lesson_on_disk, read_lesson, read_screening, write_lesson
+from ..files.results.remote_runs import working_address
 from ..files.results.saving import is_result
 from ..files.results.stored_completion import manifest_of, write_manifest
 from ..files.tables.dialects import DialectOptions
@@ -74,21 +76,41 @@ from .triples.grouping import (
 )
 from .triples.labels import Names, TripleFiles, numbered, recounted
 
-_MEMORY_SHARE = 0.6  # of the machine, unless told
-_LEAST_MEMORY, _OWN_MEMORY = 600_000_000, 250_000_000
+MEMORY_SHARE = 0.6  # of the machine, unless told
+LEAST_MEMORY, OWN_MEMORY = 600_000_000, 250_000_000
 _BYTES_OF_A_ROW = 100  # of a full column, in memory several times while it is cut, written and learned from; measured
-_BLOCK_ENTRIES = 1 << 22  # of a block; about 100 bytes for each are needed, for several are on their way at a time
+BLOCK_ENTRIES = 1 << 22  # of a block; about 100 bytes for each are needed, for several are on their way at a time
 _SMALL_BLOCK_ENTRIES, _SMALL_MEMORY = 1 << 19, 2_000_000_000  # where there is less memory
 
 
 @dataclass(frozen=True)
-class Run:
-    """What is asked for, and who does the two large parts of it.
+class Engine:
+    """Who does the parts of a run: functions of this module, or such that let a cluster do the same.
 
-    `group(run, folder)` writes the entries and `solve(run, folder, m, entries, facts)` the solutions that are not there
-    yet, with the records of the entries and of the lesson; they are `grouped` and `solve_here`, or functions that let a
-    cluster do it.
+    Attributes
+    ----------
+    verify : function of (folder)
+        Removes the records of damaged files.
+    group : function of (run, folder)
+        Writes the entries that are not there yet; returns the triples, the names, and the records of all blocks.
+    learn : function of (run, folder, triples, entries)
+        Learns, if that is not done yet; returns the record of the lesson.
+    solve : function of (run, folder, m, entries, facts)
+        Writes the solutions that are not there yet.
+    finish : function of (run, folder, triples, names, entries, facts, identity)
+        Writes the manifest.
     """
+
+    verify: Callable
+    group: Callable
+    learn: Callable
+    solve: Callable
+    finish: Callable
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is asked for, and who does it."""
 
     given: TripleFiles
     duplicates: str
@@ -97,14 +119,13 @@ class Run:
     memory: int
     block_entries: int
     progress: Callable
-    group: Callable
-    solve: Callable
+    engine: Engine
 
     def identity(self) -> dict:
         """What decides the numbers and where they are cut."""
         given = self.given
         return {
-            "input": [fingerprint(path) for path in given.paths],
+            "input": fingerprints(given.paths),
             "reading": [given.fields, given.shape, given.header, astuple(given.dialect), self.duplicates],
             "settings": {**self.settings, "bounds": self.bounds},
             "size of blocks": self.block_entries,
@@ -137,7 +158,8 @@ def complete_triples(
     resume: bool = False,
     force: bool = False,
     progress: Callable | None = None,
-    solve: Callable | None = None,
+    engine: Engine | None = None,
+    storage_options: dict | None = None,
 ) -> Completion:
     """Complete a matrix given by triples in files that need not fit into memory, into a folder.
 
@@ -148,9 +170,10 @@ def complete_triples(
     Parameters
     ----------
     paths : path or several of them
-        Parquet or csv files with the columns row, column and value, or a folder of such files.
+        Parquet or csv files with the columns row, column and value, or a folder of such files. Addresses such as
+        ``s3://bucket/folder`` and ``s3://bucket/*.parquet`` are read by fsspec.
     out : path
-        The folder to write. While the run lasts it is called OUT.partial.
+        The folder to write. While the run lasts it is called OUT.partial. At an address its manifest is written last.
     row, column, value, header, delimiter, decimal, encoding, shape, duplicates, transpose
         As in `colonnade.read`.
     rank, center, shrinkage, refine, bounds
@@ -168,8 +191,11 @@ def complete_triples(
         Replace a folder that holds a completion, when the new one is complete.
     progress : function, optional
         Called as ``progress(stage, done, total)`` now and then.
-    solve : function, optional
-        Solves the blocks in place of `solve_here`, elsewhere; `colonnade.dask.complete` gives one.
+    engine : Engine, optional
+        Who does the work; `colonnade.dask.complete` gives a cluster. Default: this process.
+    storage_options : dict, optional
+        For the stores of addresses such as ``s3://bucket/folder``, in `paths` and `out`. Default: their environment
+        variables and files of configuration.
 
     Returns
     -------
@@ -183,19 +209,18 @@ def complete_triples(
     if transpose and shape is not None:
         shape = shape[1], shape[0]
     as_choice("duplicates", duplicates, ("error", "mean", "last"))
-    out = Path(out)
+    out = as_path(out, storage_options)
     dialect = DialectOptions(delimiter, decimal, None, encoding)
     memory = checked_memory(memory_limit)
     run = Run(
-        TripleFiles(tuple(paths_of(paths)), fields, shape, header, dialect),
+        TripleFiles(tuple(paths_of(paths, storage_options)), fields, shape, header, dialect),
         duplicates,
         checked_settings(rank, center, shrinkage, refine, random_state),
         checked_bounds(bounds),
         memory,
         _block_entries(block_entries, memory, partial_folder(out) if resume else None),
-        progress or (lambda stage, done, total: None),
-        grouped,
-        solve or solve_here,
+        as_stages(progress),
+        engine or Engine(remove_damaged, grouped, _learned, solve_here, _finished),
     )
     return carried_out(run, out, run.identity(), resume=resume, force=force)
 
@@ -203,12 +228,20 @@ def complete_triples(
 def carried_out(run: Run, out: Path, identity: dict, *, resume: bool, force: bool) -> Completion:
     """The completion in the folder `out`, after whatever of the work is not done yet."""
     if resume and _is_complete(out, identity):
-        remove_marks(out)
-        remove_unneeded(out, identity)
+        if not isinstance(out, Url):
+            remove_marks(out)
+            remove_unneeded(out, identity)
     else:
-        with working_folder(out, identity, resume=resume, force=force, is_ours=is_result) as folder:
+        with _folder_of_run(out, identity, resume=resume, force=force) as folder:
             _work(run, folder, identity)
     return Completion.load(out)
+
+
+def _folder_of_run(out, identity: dict, *, resume: bool, force: bool):
+    """The folder in which a run works until its result is complete."""
+    if isinstance(out, Url):
+        return working_address(out, identity, resume=resume, force=force)
+    return working_folder(out, identity, resume=resume, force=force, is_ours=is_result)
 
 
 def solve_block(
@@ -262,27 +295,27 @@ def checked_memory(limit) -> int:
     """Bytes that may be used."""
     if limit is None:
         size = memory_size()
-        return int(_MEMORY_SHARE * size) if np.isfinite(size) else 8_000_000_000
-    return int(as_real("memory_limit", limit, _LEAST_MEMORY))
+        return int(MEMORY_SHARE * size) if np.isfinite(size) else 8_000_000_000
+    return int(as_real("memory_limit", limit, LEAST_MEMORY))
 
 
 def memory_for_data(limit) -> float | None:
     """What a limit leaves for the data; None if there is none."""
-    return None if limit is None else checked_memory(limit) - _OWN_MEMORY
+    return None if limit is None else checked_memory(limit) - OWN_MEMORY
 
 
 def sorting_memory(memory: int) -> int:
     """What DuckDB may have of it: two thirds of what the program itself and its libraries leave."""
-    return (memory - _OWN_MEMORY) * 2 // 3
+    return (memory - OWN_MEMORY) * 2 // 3
 
 
 def _block_entries(asked, memory: int, folder: Path | None) -> int:
     if asked is not None:
         return as_count("block_entries", asked, 1)
-    begun = None if folder is None else record_of(folder)
+    begun = None if folder is None or isinstance(folder, Url) else record_of(folder)
     if begun is not None:  # blocks stay as they were begun
         return begun.get("size of blocks")
-    return _BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
+    return BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
 
 
 def checked_settings(rank, center, shrinkage, refine, random_state) -> dict:
@@ -304,20 +337,29 @@ def _is_complete(out: Path, identity: dict) -> bool:
 def _work(run: Run, folder: Path, identity: dict) -> None:
     """Everything between an empty or half-filled folder and a complete one."""
     if manifest_of(folder) is None:
-        remove_damaged(folder)
-        triples, names, entries = run.group(run, folder)
+        engine = run.engine
+        engine.verify(folder)
+        triples, names, entries = engine.group(run, folder)
         _refuse_changed(run, identity)
-        facts = _learned(run, folder, triples, entries)
-        run.solve(run, folder, triples.shape[0], entries, facts)
-        names = names.rows, names.columns
-        facts = _with_words(facts, Blocks(folder, entries, triples.shape[0]), names, run.bounds)
-        write_manifest(folder, triples.shape, triples.dtype, names, facts, run.bounds, identity)
-    for left in (folder / "sorting", folder / "discarded"):
-        shutil.rmtree(left, ignore_errors=True)
+        facts = engine.learn(run, folder, triples, entries)
+        engine.solve(run, folder, triples.shape[0], entries, facts)
+        engine.finish(run, folder, triples, names, entries, facts, identity)
+    for left in (folder / "sorting", folder / "discarded", folder / "runs"):
+        remove_tree(left)
     for left in ("triples.parquet", "coded.parquet", "copied.json", "labels.json", "space.json"):
         (folder / left).unlink(missing_ok=True)
     remove_records(folder)
     remove_unfinished(folder)
+
+
+def _finished(run: Run, folder: Path, triples: Triples, names: Names, entries: list[dict], facts, identity) -> None:
+    finish_blocks(folder, triples, (names.rows, names.columns), entries, facts, run.bounds, identity)
+
+
+def finish_blocks(folder: Path, triples: Triples, names, entries: list[dict], facts: dict, bounds, identity) -> None:
+    """Write the manifest of blocks that are solved, with what is to be said of the data."""
+    facts = _with_words(facts, Blocks(folder, entries, triples.shape[0]), names, bounds)
+    write_manifest(folder, triples.shape, triples.dtype, names, facts, bounds, identity)
 
 
 def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:
@@ -328,8 +370,8 @@ def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:
 
 
 def _refuse_changed(run: Run, identity: dict) -> None:
-    for path, before in zip(run.given.paths, identity["input"]):
-        if fingerprint(path) != before:
+    for path, now, before in zip(run.given.paths, fingerprints(run.given.paths), identity["input"]):
+        if now != before:
             raise ValueError(f"{printable(path)} has changed while it was read; start again when it is finished")
 
 
@@ -354,11 +396,17 @@ def grouped(run: Run, folder: Path) -> tuple[Triples, Names, list[dict]]:
 
 def _refuse_too_tall(run: Run, triples: Triples) -> None:
     """Refuse a matrix if a full column, in memory as a whole, exceeds the limit; rows that occur are counted."""
-    m, limit = triples.shape[0], run.memory - _OWN_MEMORY
+    m, limit = triples.shape[0], run.memory - OWN_MEMORY
     if _BYTES_OF_A_ROW * m > limit and run.given.shape is None and triples.labels[0] is None:
         m = triples.n_lines if m > limit else n_labels(triples, 0)  # labels with large gaps between them
+    refuse_rows(run, m)
+
+
+def refuse_rows(run: Run, m: int) -> None:
+    """Refuse a matrix of so many rows if a full column, in memory as a whole, exceeds the limit."""
+    limit = run.memory - OWN_MEMORY
     if _BYTES_OF_A_ROW * m > limit:
-        needed = in_bytes(1e8 * np.ceil((_BYTES_OF_A_ROW * m + _OWN_MEMORY) / 1e8))
+        needed = in_bytes(1e8 * np.ceil((_BYTES_OF_A_ROW * m + OWN_MEMORY) / 1e8))
         raise MemoryError(
             f"{printable(run.given.paths[0])}, column {shown(run.given.fields[0])}, has {m:,} different rows: a full"
             f" column needs about {in_bytes(_BYTES_OF_A_ROW * m)}, and the memory limit leaves {in_bytes(limit)};"
@@ -367,7 +415,11 @@ def _refuse_too_tall(run: Run, triples: Triples) -> None:
 
 
 def _discard_blocks(folder: Path) -> None:
-    """In one step."""
+    """In one step on a disk; on a store the records go first."""
+    if isinstance(folder, Url):
+        remove_records(folder)
+        remove_tree(folder / "blocks")
+        return
     shutil.rmtree(folder / "discarded", ignore_errors=True)
     os.replace(folder / "blocks", folder / "discarded")
     shutil.rmtree(folder / "discarded", ignore_errors=True)
@@ -412,25 +464,31 @@ def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> d
     facts = lesson_on_disk(folder)
     if facts is None:
         run.progress("learning", 0, 1)
-        patiently(partial(_learn, run, folder, triples, entries))
+        patiently(partial(learn_blocks, folder, triples, entries, run.settings, run.memory))
         facts = lesson_on_disk(folder)
         run.progress("learning", 1, 1)
     return facts
 
 
-def _learn(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> None:
+def learn_blocks(
+    folder: Path, triples: Triples, entries: list[dict], settings: dict, memory: int, mapped: Callable = in_threads
+) -> None:
+    """Learn from blocks of entries within a limit of memory, and write the lesson.
+
+    ``mapped(work, pieces)`` calls a function for pieces of rows, where all rows do not fit into memory.
+    """
     (m, n), d = triples.shape, sum(record["full"] for record in entries)
     if d == 0:
         remedies = [IN_MEMORY, "Or transpose the data (--transpose, transpose=True) if some rows are complete."]
         raise ValueError(no_full_column((m, n), list(fullest_columns(folder, entries).items()), remedies))
-    rank = run.settings["rank"]
+    rank = settings["rank"]
     if not is_auto(rank):
         as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
     screening = screened(Blocks(folder, entries, m))
     if d == n and is_auto(rank):
         write_lesson(folder, every_column_is_full(m, triples.dtype), screening)
     else:
-        learn_from_blocks(folder, entries, m, run.memory - _OWN_MEMORY, run.settings, screening)
+        learn_from_blocks(folder, entries, m, memory - OWN_MEMORY, settings, screening, mapped)
 
 
 def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:

@@ -9,20 +9,28 @@ from pathlib import Path
 
 import numpy as np
 
+from .._support.threads import default_threads
 from ..data.observations import Observations, index_dtype
 from ..files.tables.kinds import TIMES_TEXT, in_bytes, kind_of
 from ..files.tables.parquet import is_text, opened
 from ..files.tables.triples import BYTES_IN_MEMORY
 from ..model.column_space import ColumnSpace
-from .blocks import solve_block
+from .blocks import BLOCK_ENTRIES, OWN_MEMORY, solve_block
 from .triples.grouping import Triples, asked_of_duckdb, label_range, may_be_ordered, pieces
 from .triples.labels import TripleFiles
+from .triples.sorted_runs import RUN_LINES
 
 _BYTES_ON_DISK = 12  # of an entry of the result
 _BYTES_OF_SORTING = 30  # of an entry on the disk while it is sorted
 _SAMPLE = 1 << 20
 _DISK_RATE = 2e8  # bytes a second that are written, assumed
 _USUAL_RANK = 20  # where it is not given
+WORKER_THREADS = 4  # Of a worker in the estimate for a cluster.
+_BYTES_OF_A_TASK = 100  # Of an entry while a run is sorted or a block is merged; assumed, as for blocks on one machine.
+_BYTES_OF_A_RUN = 20  # Of an entry in a run, with its counts of columns.
+_GROUPING = 4e-7  # Processor seconds of an entry before solving; 5.9 s for 14 million, in one run.
+_WANTED_SECONDS = 600.0  # In which the suggested workers finish.
+_CLUSTER_SECONDS = 10.0  # Of the stages that one worker does, and of scheduling; assumed, not measured.
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,8 @@ class Estimate:
     disk, scratch : float
         Bytes of the result, and more of them while it is made.
     seconds : float
+    processor : float
+        Seconds of one processor that the workers of a cluster need in all.
     """
 
     n_entries: int
@@ -53,6 +63,7 @@ class Estimate:
     disk: float
     scratch: float
     seconds: float
+    processor: float = 0.0
 
     def in_words(self, memory: float) -> list[str]:
         size = (
@@ -65,6 +76,19 @@ class Estimate:
             f"Disk: about {in_bytes(self.disk)} for the result at rank {self.rank},"
             f" and {in_bytes(self.scratch)} more while it is made.",
             f"Time: about {_duration(self.seconds)} on this machine.",
+        ]
+
+    def for_cluster(self) -> list[str]:
+        """Memory of a worker, and how many workers fill the data in ten minutes."""
+        m = 0 if self.shape is None else self.shape[0]
+        memory = WORKER_THREADS * _BYTES_OF_A_TASK * max(RUN_LINES, BLOCK_ENTRIES) + 16.0 * m * self.rank + OWN_MEMORY
+        n_workers = max(1, int(np.ceil(self.processor / _WANTED_SECONDS / WORKER_THREADS)))
+        seconds = self.processor / (n_workers * WORKER_THREADS) + _CLUSTER_SECONDS
+        scratch = in_bytes(_BYTES_OF_A_RUN * float(self.n_entries))
+        return [
+            f"Cluster: about {_duration(self.processor)} of processor time; {scratch} more in the store until the end.",
+            f"Workers: {n_workers:,} with {WORKER_THREADS} threads and {in_bytes(memory)} of memory each, for about"
+            f" {_duration(seconds)}.",
         ]
 
 
@@ -101,7 +125,8 @@ def estimate(given: TripleFiles, rank: int | None = None) -> Estimate:
     scratch = 0.0 if ordered else float(_BYTES_OF_SORTING * count)
     copied = 0.0 if kind == "parquet" and shape is not None else 12.0 * count
     seconds = count * _seconds_per_entry(given, kind, ordered, r) + 1.5 * (disk + copied) / _DISK_RATE
-    return Estimate(count, shape, ordered, r, bytes_in_memory(given), disk, scratch + copied, seconds)
+    processor = count * (_GROUPING + default_threads() * _solving(r))
+    return Estimate(count, shape, ordered, r, bytes_in_memory(given), disk, scratch + copied, seconds, processor)
 
 
 def _count(given: TripleFiles, kind: str) -> int:

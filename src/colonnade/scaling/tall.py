@@ -19,11 +19,12 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
+from .._support.storage import Url
 from .._support.threads import default_threads, in_threads, one_blas_thread
 from ..data.observations import Observations, pointers_of
 from ..files.results.block_files import Block, array_path
 from ..files.results.checkpoints import read_array
-from ..files.results.disk_columns import RowFile
+from ..files.results.disk_columns import RowFile, opened_basis
 from ..model.column_space import ColumnSpace
 from ..model.full_columns.learn import Lesson
 from ..model.full_columns.out_of_line import unused_entries, variances_of_rows
@@ -90,7 +91,7 @@ def solve_by_row_blocks(
     """
     m, r = lesson.space.basis.shape
     step = max(_ROWS, int(memory / 16 / (8 * r)) // _ROWS * _ROWS)
-    with open(folder / "basis.npy", "rb") as file, one_blas_thread():
+    with opened_basis(folder) as file, one_blas_thread():
         sweep = _Sweep(RowFile(file, m, r, lesson.space.basis.dtype, is_new=False), lesson.space.center, step)
         of_rows = np.concatenate([variances_of_rows(U, lesson.space.variances) for _, U, _ in sweep])
         parts = [_opened(folder, k, m, lesson, one, of_rows) for k, one in zip(blocks, screenings, strict=True)]
@@ -119,7 +120,7 @@ def _opened(folder: Path, k: int, m: int, lesson: Lesson, screening: Screening, 
 
 def _without(array, places, folder: Path) -> np.ndarray:
     """All but the entries at some places, in a file that is gone when it is no longer needed."""
-    with TemporaryFile(dir=folder) as file:
+    with TemporaryFile(dir=None if isinstance(folder, Url) else folder) as file:
         for lo, hi in pairwise([-1, *places.tolist(), array.size]):
             array[lo + 1 : hi].tofile(file)
         return np.memmap(file, array.dtype, "r", shape=(array.size - places.size,))

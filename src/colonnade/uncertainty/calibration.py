@@ -18,12 +18,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..model.inverse_gamma import InverseGamma, fit_inverse_gamma
+from .parts import EQUAL_PARTS, Parts, fit_parts
 
 _FEWEST = 20  # Scores below which no interval is narrower than that of normal errors.
 _ENOUGH = 100  # Scores from which the two sides of an interval may differ.
 _FAR = 10.0  # Typical scores at which squares are cut: one outlier must not set the factor of its row or column.
 _MEDIAN_SQUARE = 0.4549  # Of a standard normal variable.
-_JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
+JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
 ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
 _LARGEST = 1e100  # Scores beyond which errors are not told apart.
 
@@ -114,6 +115,11 @@ class Spreads(NamedTuple):
         """The factor of every group."""
         return np.sqrt(self.prior.variances(self.counts, self.sums))
 
+    @property
+    def degrees(self) -> np.ndarray:
+        """Degrees of freedom of the squared factor of every group."""
+        return 2 * self.prior.shape + self.counts
+
     def factors_without(self, groups, squares, each=1.0) -> np.ndarray:
         """For each of some scores, which counts as `each` scores, the factor of its group without it."""
         counts = np.maximum(self.counts[groups] - each, 0.0)
@@ -136,6 +142,10 @@ class Calibration:
         Squares of scores, and of scores over the factors of their rows, count at most as this much in the factors.
     is_noise_known : bool
         False if deviations mean nothing until entries are held out.
+    noise : float
+        Deviation of the noise in every predicted deviation.
+    parts : Parts
+        Factors of the noise and of the rest in the squares of predicted deviations.
     """
 
     rows: Spreads
@@ -145,6 +155,8 @@ class Calibration:
     most: float
     most_by_row: float
     is_noise_known: bool = True
+    noise: float = 0.0
+    parts: Parts = EQUAL_PARTS
 
     @property
     def row_factors(self) -> np.ndarray:
@@ -165,9 +177,16 @@ class Calibration:
         spreads = Spreads.of(places, squares, columns.size)._replace(prior=self.column_prior)
         return x / spreads.factors_without(places, squares)
 
+    def deviations(self, predicted) -> np.ndarray:
+        """Predicted deviations with the two parts of their squares set right."""
+        return self.parts.deviations(predicted, self.noise)
+
+    def scaled(self, scores: Scores) -> Scores:
+        return scores._replace(deviations=self.deviations(scores.deviations))
+
     def _by_row(self, scores: Scores) -> np.ndarray:
         """Scores over the factors that their rows have without them."""
-        x, r = scores.ratios, scores.rows
+        x, r = self.scaled(scores).ratios, scores.rows
         counts = np.maximum(self.rows.counts[r] - 1, 0.0)
         sums = np.maximum(self.rows.sums[r] - np.minimum(x**2, self.most), 0.0)
         return x / np.sqrt(self.rows.prior.variances(counts, sums))
@@ -178,18 +197,35 @@ class Calibration:
             return -np.inf, np.inf
         return ends_of(self.below, self.above, level)
 
+    def ends_at(self, level: float, rows, columns) -> tuple[float, float]:
+        """The same for entries at (rows[k], columns[k]), which have one distribution."""
+        return self.ends(level)
+
     def half_width(self, level: float) -> float:
         """Half the width of an interval, in deviations times factors."""
         low, high = self.ends(level)
         return (high - low) / 2
 
 
-def calibrate(scores: Scores, m: int, *, is_noise_known: bool = True, by_column: bool = True) -> Calibration:
+def calibrate(
+    scores: Scores, m: int, *, noise: float = 0.0, is_noise_known: bool = True, by_column: bool = True
+) -> Calibration:
     """Factors and quantiles from the scores of held-out entries of a table with m rows.
 
-    Without `by_column` all columns have one factor: scores of some rows tell nothing of the others.
+    Parameters
+    ----------
+    scores : Scores
+    m : int
+    noise : float
+        Deviation of the noise in every predicted deviation.
+    is_noise_known : bool
+        False if deviations mean nothing until entries are held out.
+    by_column : bool
+        False gives all columns one factor: scores of some rows tell nothing of the others.
     """
     scores = Scores(*(figures[scores.weights > 0] for figures in scores))
+    parts = fit_parts(scores.ratios, scores.deviations, noise, scores.weights)
+    scores = scores._replace(deviations=parts.deviations(scores.deviations, noise))
     x = scores.ratios
     most = far_square(x)
     squares = np.minimum(x**2, most)
@@ -202,7 +238,7 @@ def calibrate(scores: Scores, m: int, *, is_noise_known: bool = True, by_column:
     if not by_column:
         spreads = spreads._replace(prior=ALL_ALIKE)
     sides = sides_of(x / spreads.factors_without(places, squares), scores.weights)
-    return Calibration(rows, spreads.prior, *sides, most, most_by_row, is_noise_known)
+    return Calibration(rows, spreads.prior, *sides, most, most_by_row, is_noise_known, noise, parts)
 
 
 def far_square(x) -> float:
@@ -216,7 +252,12 @@ def sides_of(x, weights) -> tuple[Quantiles, Quantiles]:
     if x.size >= _ENOUGH:
         halves = slice(0, None, 2), slice(1, None, 2)
         scores = [
-            sum(mean_interval_score(x[b], weights[b], sides(x[a], weights[a])) for a, b in (halves, halves[::-1]))
+            sum(
+                float(
+                    np.average(interval_scores(x[b], *ends_of(*sides(x[a], weights[a]), JUDGED_AT)), weights=weights[b])
+                )
+                for a, b in (halves, halves[::-1])
+            )
             for sides in (_symmetric, _one_by_one)
         ]
         if scores[1] < scores[0]:
@@ -246,8 +287,6 @@ def ends_of(below: Quantiles, above: Quantiles, level: float) -> tuple[float, fl
     return -max(0.0, below.at(1 - low)), max(0.0, above.at(high))
 
 
-def mean_interval_score(x, weights, sides) -> float:
-    """Width plus 2 / (1 - level) times the miss (Gneiting and Raftery 2007), on average."""
-    low, high = ends_of(*sides, _JUDGED_AT)
-    miss = np.maximum(0.0, np.maximum(low - x, x - high))
-    return high - low + 2 / (1 - _JUDGED_AT) * float(np.average(miss, weights=weights))
+def interval_scores(x, low, high) -> np.ndarray:
+    """Width plus 2 / (1 - level) times the miss (Gneiting and Raftery 2007)."""
+    return high - low + 2 / (1 - JUDGED_AT) * np.maximum(0.0, np.maximum(low - x, x - high))

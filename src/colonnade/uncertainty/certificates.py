@@ -365,12 +365,14 @@ _PREDICATES = {  # What is said of one column, and of several.
 _NOISE_UNKNOWN = "measure more columns in full, because the complete columns are too few to estimate the noise"
 
 
-def remedy(verdict: str, more_entries: int, *, of_each: bool = False) -> str | None:
-    """What would help a column with this verdict, or each of several; None if it needs no help."""
+def remedy(verdict: str, more_entries: int, n_gaps: int, *, of_each: bool = False) -> str | None:
+    """What would help a column with this verdict and as many gaps, or each of several; None if it needs no help."""
     words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
     words["values"] = "value" if more_entries == 1 else "values"
     if verdict == "approximate" and more_entries == 0:
         return _NOISE_UNKNOWN
+    if 0 < n_gaps <= more_entries and "{more" in _REMEDIES.get(verdict, ""):
+        return f"measure {words['them']} in full, because fewer values would leave the rest uncertain"
     return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
 
 
@@ -382,7 +384,8 @@ def verdicts_in_words(completion, table) -> list[str]:
         here = table[table.verdict == verdict]
         one, several = _PREDICATES.get(str(verdict), (f"is {verdict}", f"are {verdict}"))
         line = f"1 column {one}" if count == 1 else f"{count:,} columns {several}"
-        cure = remedy(str(verdict), int(np.median(here.more_entries)), of_each=bool(count > 1))
+        n_gaps = int(np.median(completion.shape[0] - here.n_observed))
+        cure = remedy(str(verdict), int(np.median(here.more_entries)), n_gaps, of_each=bool(count > 1))
         if cure is not None:
             which = ", ".join(str(named(names, j)) for j in here.column[:3])
             more = ", ..." if count > 3 else ""

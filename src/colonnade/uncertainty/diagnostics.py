@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data.gap_weights import gap_weights
 from ..model.column_space import fit_column_space
-from ..model.full_columns.trials import able_columns, left_out, trials, unseen_shares
+from ..model.full_columns.trials import Trials, trials
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_trials
 from .verdict import EXACT, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
@@ -27,7 +27,7 @@ class HeldOut:
     ----------
     truth, predicted : float64 arrays of shape (k,)
     error : float
-        Root mean square of their difference, times the optimism of the completion.
+        Root mean square of their difference.
     spread : float
         Root mean square of the truth about the center, which is the error of predicting no more than that. For the
         factor model, the error over its relative error: that is the mean over rows (or columns) in their own units.
@@ -37,7 +37,7 @@ class HeldOut:
     rows, columns : int64 arrays of shape (k,)
         Where the entries stand. The columns of a completion on the disk are None, because only some of them are read.
     low, high : float64 arrays of shape (k,)
-        Ends of their 90 % intervals.
+        Ends of their calibrated 90 % intervals; no entry has a part in the factors of its row and column.
     """
 
     truth: np.ndarray
@@ -87,18 +87,20 @@ def hold_out(completion) -> HeldOut | None:
     if not (completion.by_columns and completion.has_variances):
         return None
     some = completion.some_columns(_STORED_COLUMNS) if hasattr(completion, "some_columns") else completion
-    columns = able_columns(some)
-    halves = columns[::2], columns[1::2]
-    parts = [_tested(some, *pair) for pair in (halves, halves[::-1]) if min(map(len, pair))]
-    if sum(truth.size for truth, *_ in parts) < _FEW:
+    known = trials(some) if some is not completion else completion._trials
+    tried = Trials(*(figures[known.is_left_out] for figures in known))
+    columns = np.unique(tried.columns)
+    if tried.errors.size < _FEW or columns.size < 2:
         return None
-    truth, errors, within, weights, rows, columns_of, low, high = (np.concatenate(found) for found in zip(*parts))
-    unit = float(np.abs(errors).max()) or 1.0
-    predicted = truth - errors
+    scores = scores_of_trials(tried)
+    scores = scores if scores.weights.any() else scores._replace(weights=np.ones(scores.errors.size))
+    within, low, high = _tested(completion, scores, np.isin(tried.columns, columns[::2]))
+    truth, predicted = some.entries(tried.rows, tried.columns).astype(np.float64), tried.predicted.copy()
+    unit = float(np.abs(tried.errors).max()) or 1.0
     completion._keep_in_bounds(predicted)
-    error = unit * float(np.sqrt(np.mean((errors / unit) ** 2))) * completion.optimism
-    coverage = np.average(within, axis=0, weights=weights)
-    places = rows, columns_of if some is completion else None
+    error = unit * float(np.sqrt(np.mean((tried.errors / unit) ** 2)))
+    coverage = np.average(within, axis=0, weights=scores.weights)
+    places = tried.rows.astype(np.int64), tried.columns.astype(np.int64) if some is completion else None
     ends = _ends_in_bounds(completion, predicted, low, high)
     return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, coverage, *places, *ends)
 
@@ -127,7 +129,7 @@ def _of_factor_model(completion) -> HeldOut | None:
         scores = scores_of_held_out(completion.learned, completion.observations)
         x, weights = scores.ratios, scores.weights
     else:
-        x, weights = completion._calibration.x, completion._calibration.weights
+        x, weights = completion._calibration.x, completion._calibration.scores.weights
     if x.size < _FEW:  # Beside one entry near the end of floating point all deviations may be zero.
         return None
     coverage = _covered_by_the_other_half(x, weights)
@@ -135,12 +137,15 @@ def _of_factor_model(completion) -> HeldOut | None:
     error = unit * float(np.sqrt(np.average((errors / unit) ** 2, weights=of_gaps)))
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
-    low, high = ends_of(*sides_of(x, weights), LEVEL)
-    calibration = completion._calibration
+    told = scores if completion.learned.is_exact else completion._calibration.scores
+    rows, columns = told.rows, told.columns
+    truth = completion.entries(rows, columns).astype(np.float64)
+    predicted = truth - told.errors
+    completion._keep_in_bounds(predicted)
     with np.errstate(over="ignore", invalid="ignore"):
-        size = found.deviations * calibration.row_factors[found.rows] * calibration.column_factors[found.columns]
-        ends = _ends_in_bounds(completion, predicted, low * size, high * size)
-    return HeldOut(found.truth, predicted, error, spread, LEVELS, coverage, found.rows, found.columns, *ends)
+        distances = [end * told.deviations for end in completion._calibration.ends_at(LEVEL, rows, columns)]
+    ends = _ends_in_bounds(completion, predicted, *distances)
+    return HeldOut(truth, predicted, error, spread, LEVELS, coverage, rows, columns, *ends)
 
 
 def _covered_by_the_other_half(x, weights) -> np.ndarray:
@@ -173,20 +178,15 @@ def verdict_on(completion) -> Verdict:
     return judge(error, float(found.coverage[np.argmin(np.abs(LEVELS - LEVEL))]))
 
 
-def _tested(completion, tested, learned) -> tuple[np.ndarray, ...]:
-    """Of the entries of some columns: truth, error, whether each lies in the intervals calibrated on other columns, for
-    how many unseen entries it stands, its row and column, and the distances of its interval's ends.
-    """
-    asked = completion.used.take(tested)
-    errors, deviations = left_out(completion, asked)
-    known = np.isfinite(errors) & (deviations > 0)
-    errors, rows, truth = errors[known], asked.rows[known], asked.values[known].astype(np.float64)
-    calibration = calibrate(scores_of_trials(trials(completion._only(learned))), completion.shape[0])
-    columns, ones = asked.entry_columns[known], np.ones(errors.size)
-    scores = Scores(rows, columns, errors * completion.optimism, deviations[known], ones)
-    shares = unseen_shares(asked, asked.shape[0])[known]
-    places = rows.astype(np.int64), np.asarray(tested, np.int64)[columns]
-    return truth, errors, _within(calibration, scores), shares, *places, *_distances(calibration, scores)
+def _tested(completion, scores: Scores, is_first) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether each score lies in its intervals, calibrated by the other half of the columns, and where these end."""
+    within, low, high = np.empty((is_first.size, LEVELS.size), bool), np.empty(is_first.size), np.empty(is_first.size)
+    for half in (is_first, ~is_first):
+        one, other = (Scores(*(figures[some] for figures in scores)) for some in (half, ~half))
+        calibration = calibrate(other, completion.shape[0], noise=completion._predicted_noise)
+        within[half] = _within(calibration, one)
+        low[half], high[half] = _distances(calibration, one)
+    return within, low, high
 
 
 def _within(calibration: Calibration, scores: Scores) -> np.ndarray:
@@ -199,7 +199,9 @@ def _within(calibration: Calibration, scores: Scores) -> np.ndarray:
 def _distances(calibration: Calibration, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
     """From the prediction of each score to the low and to the high end of its interval at `LEVEL`, shape (k,) each."""
     x = calibration.standardised(scores)
-    unit = np.divide(scores.errors, x, out=scores.deviations.copy(), where=x != 0)  # Deviation times its factors.
+    unit = np.divide(
+        scores.errors, x, out=calibration.scaled(scores).deviations, where=x != 0
+    )  # Deviation times its factors.
     low, high = calibration.ends(LEVEL)
     with np.errstate(over="ignore", invalid="ignore"):
         return low * unit, high * unit

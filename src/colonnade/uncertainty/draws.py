@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from .._support.threads import one_blas_thread
 from ..model.factor_model import FactorModel
 from ..model.selection import Learned
+from .parts import Parts
 
 LEVEL = 0.9  # Of the intervals with which the draws agree.
 NORMAL = float(ndtri((1 + LEVEL) / 2))  # Half the width of that interval of a standard normal variable.
@@ -21,7 +22,7 @@ _PIECE_NUMBERS = 2_000_000  # Numbers of the covariance matrices that are unpack
 
 
 @one_blas_thread()
-def model_deviations(learned: Learned, n_draws: int, rows, columns, rng) -> np.ndarray:
+def model_deviations(learned: Learned, n_draws: int, rows, columns, rng, parts: Parts) -> np.ndarray:
     """Deviations of drawn tables from the prediction before calibration, shape (n_draws, rows, columns).
 
     Parameters
@@ -31,15 +32,17 @@ def model_deviations(learned: Learned, n_draws: int, rows, columns, rng) -> np.n
     rows, columns : int arrays
         Of the table, as the user has it.
     rng : numpy Generator
+    parts : Parts
+        Factors of the variances of the noise and of the fit.
     """
     model = learned.model
     of_rows, of_columns = learned.at(rows, columns)
     u, z = _drawn_factors(model, n_draws, of_rows, of_columns, rng)
     result = np.empty((n_draws, of_rows.size, of_columns.size))
-    scale, noise = model.unit[of_rows, None], np.sqrt(model.own_noise[of_rows, None])
+    scale, noise = model.unit[of_rows, None], np.sqrt(parts.noise * model.own_noise[of_rows, None])
     fitted = model.U[of_rows] @ model.Z[of_columns].T
     for k in range(n_draws):
-        result[k] = u[k] @ z[k].T - fitted
+        result[k] = np.sqrt(parts.fit) * (u[k] @ z[k].T - fitted)
         result[k] += noise * rng.standard_normal(fitted.shape)
         result[k] *= scale
     return result.transpose(0, 2, 1) if learned.is_turned else result
@@ -78,7 +81,9 @@ def _roots(C) -> np.ndarray:
 
 
 @one_blas_thread()
-def column_deviations(space, o, noise_variance: float, plain: float, n_draws: int, rows, columns, rng) -> np.ndarray:
+def column_deviations(
+    space, o, noise_variance: float, plain: float, n_draws: int, rows, columns, rng, parts: Parts
+) -> np.ndarray:
     """Deviations of drawn columns from their prediction before calibration, shape (n_draws, rows, columns).
 
     Parameters
@@ -91,11 +96,13 @@ def column_deviations(space, o, noise_variance: float, plain: float, n_draws: in
     n_draws : int
     rows, columns : int arrays
     rng : numpy Generator
+    parts : Parts
+        Factors of the variances of the noise and of the coefficients.
     """
     t = noise_variance or plain**2
     scale = np.sqrt(space.variances) if noise_variance else np.ones(space.rank)
     targets = space.basis[rows].astype(np.float64) * scale
-    result = np.sqrt(t) * rng.standard_normal((n_draws, rows.size, columns.size))
+    result = np.sqrt(parts.noise * t) * rng.standard_normal((n_draws, rows.size, columns.size))
     prior = np.sqrt(t) * np.eye(space.rank) if noise_variance else np.zeros((0, space.rank))
     for k, j in enumerate(columns):
         at = slice(o.indptr[j], o.indptr[j + 1])
@@ -106,7 +113,7 @@ def column_deviations(space, o, noise_variance: float, plain: float, n_draws: in
         # (B'B + t I)^-1 = R^-1 R^-T, from a QR decomposition: nothing is squared.
         R = np.linalg.qr(np.vstack([B, prior]), mode="r")
         if R.shape[0] == space.rank and np.diag(R).all():
-            result[:, :, k] += np.sqrt(t) * (targets @ np.linalg.solve(R, x)).T
+            result[:, :, k] += np.sqrt(parts.fit * t) * (targets @ np.linalg.solve(R, x)).T
     return result
 
 

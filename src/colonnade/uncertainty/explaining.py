@@ -171,7 +171,8 @@ def _verdict(completion, j: int) -> tuple[str | None, str | None]:
     if hasattr(completion, "block") or completion.shape[1] > _MOST_JUDGED:
         return None, None
     found = completion.certificates(as_frame=False)[j]
-    return str(found.verdict), remedy(str(found.verdict), int(found.more_entries))
+    n_gaps = completion.shape[0] - int(found.n_observed)
+    return str(found.verdict), remedy(str(found.verdict), int(found.more_entries), n_gaps)
 
 
 def _similar_rows(completion, i: int, j: int) -> list[Similar]:

@@ -8,6 +8,7 @@ from ..data.observations import Observations
 from ..model.factor_model import unpacked
 from ..model.leverage import leave_out_entries
 from ..model.selection import Learned
+from .parts import Parts
 
 _SETTLED, _OPEN = 0.1, 0.5  # Shares of the prior variance still open: below, the entries decide; above, the prior does.
 _POOR = 0.5  # Residual in units of the column's spread from which the model explains too little.
@@ -25,7 +26,7 @@ VERDICT_FIELDS = [
 ]
 
 
-def mean_deviations(learned: Learned, o: Observations) -> np.ndarray:
+def mean_deviations(learned: Learned, o: Observations, parts: Parts) -> np.ndarray:
     """Standard deviation of the mean over all rows of every column, shape (n,): only unseen entries are unsure."""
     m, n = o.shape
     variance = np.zeros(n)
@@ -33,11 +34,11 @@ def mean_deviations(learned: Learned, o: Observations) -> np.ndarray:
         for j in range(n):
             missing = np.ones(m, bool)
             missing[o.rows[o.indptr[j] : o.indptr[j + 1]]] = False
-            variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j)
+            variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j, parts)
         return np.sqrt(np.maximum(variance, 0.0)) / m
 
 
-def _variance_of_sum(learned: Learned, rows, column: int) -> float:
+def _variance_of_sum(learned: Learned, rows, column: int, parts: Parts) -> float:
     """Var[sum of the entries of one column at these rows]; rows and columns as the user has them."""
     f, r = learned.model, learned.model.rank
     columns = np.full(rows.size, column)
@@ -47,11 +48,11 @@ def _variance_of_sum(learned: Learned, rows, column: int) -> float:
         T = unpacked(f.row_covariance[column], r + 1)
         z = f.Z[rows]
         shared = z.sum(axis=0) @ T @ z.sum(axis=0) - np.einsum("ka,ab,kb->", z, T, z)
-        return float(single.sum() + noise.sum() + f.unit[column] ** 2 * shared)
+        return float(parts.fit * (single.sum() + f.unit[column] ** 2 * shared) + parts.noise * noise.sum())
     S = unpacked(f.column_covariance[column], r)  # One column of the model, several of its rows: they share S_j.
     u = f.unit[rows, None] * f.U[rows, :r]
     shared = u.sum(axis=0) @ S @ u.sum(axis=0) - np.einsum("ka,ab,kb->", u, S, u)
-    return float(single.sum() + noise.sum() + shared)
+    return float(parts.fit * (single.sum() + shared) + parts.noise * noise.sum())
 
 
 def noise_std(learned: Learned) -> float:

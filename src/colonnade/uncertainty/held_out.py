@@ -29,8 +29,15 @@ def scores_of_trials(trials: Trials) -> Scores:
     return Scores(trials.rows, trials.columns, trials.errors, trials.deviations, trials.weights)
 
 
-def scores_of_columns(completion, which) -> Scores:
-    """Of all entries of some columns, each left out in turn."""
+def scores_of_columns(completion, which, trials: Trials | None = None) -> Scores:
+    """Of all entries of some columns, each left out in turn; of columns that have `trials`, these."""
+    if trials is not None and trials.is_left_out.all():
+        own, tried = np.isin(trials.columns, which), np.isin(which, trials.columns)
+        found = Scores(*(figures[own] for figures in scores_of_trials(trials)))
+        found = found._replace(weights=np.ones(found.rows.size))
+        if tried.all():
+            return found
+        return Scores(*map(np.concatenate, zip(found, scores_of_columns(completion, which[~tried]))))
     o = completion.used
     counts = o.n_observed[which]
     able = np.flatnonzero((counts > 1) & (counts < o.shape[0]) & (completion.status[which] != Status.OVERFLOW))

@@ -176,9 +176,11 @@ class MeanErrors:
 def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanErrors:
     """What the columns of a completion tell of the errors of means; full ones too unless `hide_full` is False."""
     noise, filled = _noise(completion), _filled(completion)
+    # The mean residual corrects an unbiased mean, whatever the rows have learned from the entries.
+    optimism = 1.0 if unbiased else completion.optimism
     able = filled[_asked(completion, unbiased).n_observed[filled] >= _FEWEST_ENTRIES]
     if noise == 0 or able.size == 0:
-        return MeanErrors(np.zeros(0), completion.optimism)
+        return MeanErrors(np.zeros(0), optimism)
     some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
     asked = _asked(completion, unbiased).take(some)
     scores = _scores_of_parts(_Model(completion.space, noise), asked, unbiased, as_generator(0), _SPLITS)
@@ -186,9 +188,9 @@ def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanError
     if hide_full and (found := _scores_of_full(completion, noise, asked.n_observed, unbiased)):
         of_wholes, of_parts = found
         if some.size < _FEW_COLUMNS:  # of which no quantile can be told
-            return MeanErrors(np.sort(np.concatenate(of_wholes)), completion.optimism)
+            return MeanErrors(np.sort(np.concatenate(of_wholes)), optimism)
         factor = _surely_larger(of_wholes, of_parts)
-    return MeanErrors(np.sort(scores), completion.optimism * factor)
+    return MeanErrors(np.sort(scores), optimism * factor)
 
 
 def _scores_of_parts(model: _Model, asked, unbiased: bool, rng, n_splits: int) -> np.ndarray:

@@ -11,6 +11,9 @@ too: see `model.leverage`. An entry with residual e and leverage h counts as 1 -
 The leverages of column and row are added where the two sides are fitted to each other, as with gaps anywhere. They are
 multiplied, 1 - h = (1 - h_j) (1 - h_i), where the sides are fitted one after the other, as with many full columns. The
 interval score of the held-out entries decides between these two and factors from held-out entries alone.
+
+The unit of a row and the two factors are themselves learned, from few entries where few are known. x is then Student-t,
+with the degrees of freedom that these have together: see `student`. Quantiles are those of x on the normal scale.
 """
 
 from __future__ import annotations
@@ -25,8 +28,21 @@ from ..data.observations import Observations
 from ..model.inverse_gamma import InverseGamma
 from ..model.leverage import LeftOut, leave_out, leave_out_entries
 from ..model.selection import Learned
-from .calibration import ALL_ALIKE, Quantiles, Scores, Spreads, ends_of, far_square, mean_interval_score, sides_of
+from ..model.table import unit_degrees
+from .calibration import (
+    ALL_ALIKE,
+    JUDGED_AT,
+    Quantiles,
+    Scores,
+    Spreads,
+    ends_of,
+    far_square,
+    interval_scores,
+    sides_of,
+)
 from .held_out import no_scores, scores_of_held_out
+from .parts import EQUAL_PARTS, Parts, fit_parts
+from .student import from_normal, to_normal, together
 
 KINDS = "added", "multiplied", "held out"  # Where the factors come from.
 _ROUNDS = 4  # Alternations between factors of rows and of columns; a fifth changes them by less than 1 %.
@@ -104,12 +120,18 @@ class TableCalibration:
     kind : str
         One of `KINDS`.
     row_factors, column_factors : arrays of shape (m,) and (n,)
+    row_degrees, column_degrees : arrays of shape (m,) and (n,)
+        Degrees of freedom of the factors, and of the units on the side that has them.
+    parts : Parts
+        Factors of the noise and of the rest in the squares of predicted deviations.
     row_prior, column_prior : InverseGamma
         Of the squares of the factors.
     most : float
         Squares of scores count at most as this much in the factors.
-    x, weights : arrays of shape (k,)
-        Held-out errors over deviations and factors, the latter without the entry, and for how many each stands.
+    scores : Scores
+        Held-out errors, with deviations times the factors that their rows and columns have without them.
+    x : array of shape (k,)
+        The ratios of these as normal scores.
     below, above : Quantiles
         Of x on either side of the prediction; one and the same, of sizes, where intervals are symmetric.
     """
@@ -117,38 +139,49 @@ class TableCalibration:
     kind: str
     row_factors: np.ndarray
     column_factors: np.ndarray
+    row_degrees: np.ndarray
+    column_degrees: np.ndarray
+    parts: Parts
     row_prior: InverseGamma
     column_prior: InverseGamma
     most: float
+    scores: Scores
     x: np.ndarray
-    weights: np.ndarray
     below: Quantiles
     above: Quantiles
 
     def ends(self, level: float) -> tuple[float, float]:
-        """Low and high end of an interval about a prediction, in deviations times factors."""
+        """Low and high end of an interval about a prediction as normal scores."""
         return ends_of(self.below, self.above, level)
+
+    def ends_at(self, level: float, rows, columns) -> tuple[np.ndarray, np.ndarray]:
+        """Low and high ends at (rows[k], columns[k]), in deviations times factors."""
+        degrees = together(self.row_degrees[rows], self.column_degrees[columns])
+        low, high = (from_normal(end, degrees) for end in self.ends(level))
+        return low, high
 
     def half_width(self, level: float) -> float:
         """Half the width of an interval, in deviations times factors."""
         low, high = self.ends(level)
         return (high - low) / 2
 
-    def factors_of_new_rows(self, rows, columns, found: LeftOut, count: int) -> np.ndarray:
-        """f of rows that nothing was learned from, by their known entries; shape (count,)."""
-        return _new_factors(self, self.row_prior, rows, self.column_factors[columns], found, count)
+    def factors_of_new_rows(self, rows, columns, found: LeftOut, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """f of rows that nothing was learned from, by their known entries, and its degrees; shape (count,) each."""
+        new = _new_spreads(self, self.row_prior, rows, self.column_factors[columns], found, count)
+        return new.factors, new.degrees
 
-    def factors_of_new_columns(self, rows, columns, found: LeftOut, count: int) -> np.ndarray:
-        """g of columns that nothing was learned from, by their known entries; shape (count,)."""
-        return _new_factors(self, self.column_prior, columns, self.row_factors[rows], found, count)
+    def factors_of_new_columns(self, rows, columns, found: LeftOut, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """g of columns that nothing was learned from, by their known entries, and its degrees; shape (count,) each."""
+        new = _new_spreads(self, self.column_prior, columns, self.row_factors[rows], found, count)
+        return new.factors, new.degrees
 
 
-def _new_factors(c: TableCalibration, prior: InverseGamma, groups, others, found: LeftOut, count: int) -> np.ndarray:
+def _new_spreads(c: TableCalibration, prior: InverseGamma, groups, others, found: LeftOut, count: int) -> Spreads:
     if c.kind == "held out":
-        return np.sqrt(prior.variances(np.zeros(count), np.zeros(count)))
-    e = Evidence.of_left_out(groups, groups, found, c.kind)
+        return Spreads(prior, np.zeros(count), np.zeros(count))
+    e = Evidence.of_left_out(groups, groups, _scaled(found, c.parts), c.kind)
     sums = np.bincount(groups, e.squares(c.most) / others**2, count)
-    return np.sqrt(prior.variances(np.bincount(groups, e.counts, count), sums))
+    return Spreads(prior, np.bincount(groups, e.counts, count), sums)
 
 
 @one_blas_thread()
@@ -168,7 +201,11 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
     if learned.held_out is None or learned.is_exact:
         return _nothing_held_out(m, n)
     rows, columns, left_out = leave_out_entries(learned, o, n_columns)
-    scores, of_scores = _scores(learned, o if n_columns == n else o.take(np.arange(n_columns)))
+    old = o if n_columns == n else o.take(np.arange(n_columns))
+    scores, of_scores = _scores(learned, old)
+    parts = fit_parts(scores.ratios, scores.deviations, of_scores.noise, scores.weights)
+    left_out, of_scores = (_scaled(found, parts) for found in (left_out, of_scores))
+    scores = scores._replace(deviations=of_scores.deviations)
     tried = []
     for kind in KINDS:
         own = Evidence(scores.rows, scores.columns, scores.ratios, np.ones(scores.rows.size))
@@ -177,14 +214,34 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
             own = Evidence.of_left_out(scores.rows, scores.columns, of_scores, kind)
             everything = Evidence.of_left_out(rows, columns, left_out, kind)
         factors = Factors.of(everything, (m, n_columns))
-        tried.append((kind, factors, factors.without(own)))
-    losses = [_loss(learned, scores, without) for _, _, without in tried]
-    kind, factors, without = tried[int(np.argmin(losses)) if scores.rows.size >= _ENOUGH else 0]
-    x = scores.ratios / without
+        tried.append((kind, factors, factors.without(own), _degrees(learned, old, factors)))
+    losses = [_loss(learned, scores, without, degrees) for *_, without, degrees in tried]
+    kind, factors, without, degrees = tried[int(np.argmin(losses)) if scores.rows.size >= _ENOUGH else 0]
+    scores = scores._replace(deviations=scores.deviations * without)
+    x = to_normal(scores.ratios, _degrees_at(degrees, scores))
     f, g = factors.rows.factors, factors.columns.factors
     priors = factors.rows.prior, factors.columns.prior
-    found = TableCalibration(kind, f, g, *priors, factors.most, x, scores.weights, *sides_of(x, scores.weights))
+    sides = sides_of(x, scores.weights)
+    found = TableCalibration(kind, f, g, *degrees, parts, *priors, factors.most, scores, x, *sides)
     return found if n_columns == n else _with_new_columns(found, learned, o, n_columns)
+
+
+def _scaled(found: LeftOut, parts: Parts) -> LeftOut:
+    return found._replace(deviations=parts.deviations(found.deviations, found.noise))
+
+
+def _degrees(learned: Learned, o: Observations, factors: Factors) -> tuple[np.ndarray, np.ndarray]:
+    """Degrees of freedom of the scales of rows and of columns, those of units among them."""
+    rows, columns = factors.rows.degrees, factors.columns.degrees
+    if learned.model.settings.one_unit:
+        return rows, columns
+    if learned.is_turned:
+        return rows, together(columns, unit_degrees(o.transposed()))
+    return together(rows, unit_degrees(o)), columns
+
+
+def _degrees_at(degrees, scores: Scores) -> np.ndarray:
+    return together(degrees[0][scores.rows], degrees[1][scores.columns])
 
 
 def _with_new_columns(found: TableCalibration, learned: Learned, o: Observations, n_columns: int) -> TableCalibration:
@@ -193,8 +250,11 @@ def _with_new_columns(found: TableCalibration, learned: Learned, o: Observations
     rows, columns, left_out = leave_out_entries(learned, o, o.shape[1])
     new = columns >= n_columns
     some = LeftOut(*(figures[new] for figures in left_out))
-    g = found.factors_of_new_columns(rows[new], columns[new] - n_columns, some, count)
-    return replace(found, column_factors=np.append(found.column_factors, g))
+    g, degrees = found.factors_of_new_columns(rows[new], columns[new] - n_columns, some, count)
+    if learned.is_turned and not learned.model.settings.one_unit:
+        degrees = together(degrees, unit_degrees(o.transposed())[n_columns:])
+    sides = np.append(found.column_factors, g), np.append(found.column_degrees, degrees)
+    return replace(found, column_factors=sides[0], column_degrees=sides[1])
 
 
 def _scores(learned: Learned, o: Observations) -> tuple[Scores, LeftOut]:
@@ -213,19 +273,16 @@ def _scores(learned: Learned, o: Observations) -> tuple[Scores, LeftOut]:
     return Scores(*(figures[known] for figures in scores)), LeftOut(*(figures[known] for figures in left_out))
 
 
-def _loss(learned: Learned, scores: Scores, factors) -> float:
-    """Mean interval score of held-out entries in the units of the model; each half has the quantiles of the other."""
-    side = learned.at(scores.rows, scores.columns)[0]
+def _loss(learned: Learned, scores: Scores, factors, degrees) -> float:
+    """Sum of the interval scores of held-out entries in the model's units; each half has the quantiles of the other."""
+    side, degrees = learned.at(scores.rows, scores.columns)[0], _degrees_at(degrees, scores)
     size = scores.deviations * factors / learned.model.unit[side]
-    x, w = scores.ratios / factors, scores.weights * size
-    halves = slice(0, None, 2), slice(1, None, 2)
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts = [
-            mean_interval_score(x[b], w[b], sides_of(x[a], scores.weights[a])) * w[b].sum()
-            for a, b in (halves, halves[::-1])
-            if w[b].sum() > 0
-        ]
-    loss = float(np.sum(parts))
+    x, w, loss = scores.ratios / factors, scores.weights, 0.0
+    y, halves = to_normal(x, degrees), (slice(0, None, 2), slice(1, None, 2))
+    for a, b in (halves, halves[::-1]):
+        ends = [from_normal(end, degrees[b]) for end in ends_of(*sides_of(y[a], w[a]), JUDGED_AT)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss += float(np.sum(w[b] * size[b] * interval_scores(x[b], *ends)))
     return loss if np.isfinite(loss) else np.inf
 
 
@@ -233,5 +290,15 @@ def _nothing_held_out(m: int, n: int) -> TableCalibration:
     none = no_scores()
     sides = sides_of(none.ratios, none.weights)
     return TableCalibration(
-        "held out", np.ones(m), np.ones(n), ALL_ALIKE, ALL_ALIKE, np.inf, none.ratios, none.weights, *sides
+        "held out",
+        *map(np.ones, (m, n)),
+        np.full(m, np.inf),
+        np.full(n, np.inf),
+        EQUAL_PARTS,
+        ALL_ALIKE,
+        ALL_ALIKE,
+        np.inf,
+        none,
+        none.ratios,
+        *sides,
     )

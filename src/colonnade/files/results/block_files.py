@@ -8,13 +8,15 @@ their checksums.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ..._support.storage import StorageFailed, Url
 from ...data.observations import Observations
-from .checkpoints import publish_array, publish_json, read_array, read_json
+from .checkpoints import REQUESTS, publish_array, publish_json, read_array, read_json
 
 ENTRIES, SOLUTION = ("indptr", "rows", "values"), ("coefficients", "status", "unused")
 
@@ -83,7 +85,9 @@ def _write(folder: Path, k: int, kind: str, record: dict, arrays: dict) -> None:
 def records(folder: Path, kind: str) -> list[dict | None]:
     """The records of the blocks 0, 1, 2, ... as far as there are any; None for a block without one."""
     known = {int(path.name.split(".")[0]): path for path in (folder / "blocks").glob(f"*.{kind}.json")}
-    return [read_json(known[k]) if k in known else None for k in range(max(known, default=-1) + 1)]
+    with ThreadPoolExecutor(REQUESTS if isinstance(folder, Url) else 1) as pool:
+        read = dict(zip(known, pool.map(read_json, known.values())))
+    return [read.get(k) for k in range(max(known, default=-1) + 1)]
 
 
 def missing(folder: Path, kind: str, count: int) -> list[int]:
@@ -101,14 +105,22 @@ def remove_damaged(folder: Path) -> None:
     """Remove the records of files that are not what they were when they were written."""
     for kind in ("entries", "solution"):
         for k, record in enumerate(records(folder, kind)):
-            if record is not None and not _is_sound(folder, k, record):
-                _record_path(folder, k, kind).unlink()
+            if record is not None:
+                remove_if_damaged(folder, kind, k, record)
+
+
+def remove_if_damaged(folder: Path, kind: str, k: int, record: dict) -> None:
+    """The same for one block."""
+    if not _is_sound(folder, k, record):
+        _record_path(folder, k, kind).unlink(missing_ok=True)
 
 
 def _is_sound(folder: Path, k: int, record: dict) -> bool:
     try:
         for name, expected in record["sha256"].items():
             read_array(array_path(folder, k, name), expected)
+    except StorageFailed:
+        raise
     except (OSError, ValueError, KeyError):
         return False
     return True
@@ -138,5 +150,6 @@ def typical_entries(folder: Path, entries: list[dict], m: int) -> float:
 
 def remove_records(folder: Path) -> None:
     """When their content stands in the manifest."""
-    for path in sorted((folder / "blocks").glob("*.json")):
-        path.unlink()
+    paths = sorted((folder / "blocks").glob("*.json"))
+    with ThreadPoolExecutor(REQUESTS if isinstance(folder, Url) else 1) as pool:
+        list(pool.map(lambda path: path.unlink(), paths))

@@ -13,6 +13,8 @@ import json
 import os
 import re
 import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -34,7 +36,9 @@ from ..._support.ownership import (
     remove_left_behind,
     set_aside,
 )
+from ..._support.storage import Url, opened_file
 
+REQUESTS = 16  # To a store at a time, for small files.
 _UNFINISHED = ".unfinished"
 _SAMPLE_BYTES, _SAMPLES = 65_536, 64  # of a file, that are read for its fingerprint
 
@@ -42,6 +46,12 @@ _SAMPLE_BYTES, _SAMPLES = 65_536, 64  # of a file, that are read for its fingerp
 @contextmanager
 def publishing(path: Path):
     """A file to write into, which gets its name only when all of it is on the disk; after an error it is gone."""
+    if isinstance(path, Url):
+        with tempfile.NamedTemporaryFile() as file:
+            yield file
+            file.flush()
+            path.upload(file.name)
+        return
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{_UNFINISHED}")  # two workers may write the same file
     try:
         with open(unfinished, "w+b") as file:
@@ -57,13 +67,16 @@ def publishing(path: Path):
 
 def remove_unfinished(folder: Path) -> None:
     """What processes that were killed have left."""
-    for left in folder.rglob("*" + _UNFINISHED):
+    for left in () if isinstance(folder, Url) else folder.rglob("*" + _UNFINISHED):
         if re.search(rf"\.[0-9a-f]{{32}}{re.escape(_UNFINISHED)}$", left.name):
             left.unlink(missing_ok=True)
 
 
 def publish(path: Path, *parts) -> None:
     """Write bytes-like parts, one after the other."""
+    if isinstance(path, Url):
+        path.write_bytes(b"".join(parts))
+        return
     with publishing(path) as file:
         for part in parts:
             file.write(part)
@@ -97,8 +110,8 @@ def checksum(array: np.ndarray) -> str:
 
 def checksum_of_file(path: Path) -> str:
     """The same of an .npy file that is read a little at a time."""
-    with open(path, "rb") as file:
-        shape, dtype = _declared(file)
+    with opened_file(path) as file:
+        shape, dtype = _declared(file, path)
         digest = hashlib.sha256(f"{dtype.str}{shape}".encode())
         while part := file.read(1 << 24):
             digest.update(part)
@@ -110,10 +123,12 @@ def read_array(path: Path, expected: str | None = None, *, mapped: bool = False)
 
     A header that declares another size than the file has is refused before anything is allocated.
     """
+    if isinstance(path, Url):
+        return _read_whole(path, expected)
     if mapped and expected is not None and checksum_of_file(path) != expected:
         raise ValueError(f"the checksum of {path.name} does not agree")
     with open(path, "rb") as file:
-        shape, dtype = _declared(file)
+        shape, dtype = _declared(file, path)
         if mapped and 0 not in shape:
             return np.memmap(path, dtype, "r", file.tell(), shape)
         array = np.empty(shape, dtype)
@@ -124,13 +139,35 @@ def read_array(path: Path, expected: str | None = None, *, mapped: bool = False)
     return array
 
 
-def _declared(file) -> tuple[tuple[int, ...], np.dtype]:
+def place_of_array(path) -> tuple[np.dtype, int]:
+    """The type of the array in an .npy file, and the byte at which its numbers begin."""
+    with opened_file(path) as file:
+        _, dtype = _declared(file, path)
+        return dtype, file.tell()
+
+
+def _read_whole(path: Url, expected: str | None) -> np.ndarray:
+    """An array from one request, which may be written to like any other."""
+    content = bytearray(path.read_bytes())
+    file = io.BytesIO(content)
+    shape, dtype = _declared(file, path)
+    array = (
+        np.frombuffer(content, dtype, offset=file.tell()).reshape(shape) if 0 not in shape else np.empty(shape, dtype)
+    )
+    if expected is not None and checksum(array) != expected:
+        raise ValueError(f"the checksum of {path.name} does not agree")
+    return array
+
+
+def _declared(file, path) -> tuple[tuple[int, ...], np.dtype]:
     """Shape and type of the array in an open .npy file, if the file has just the size that its header declares."""
-    name = Path(file.name).name
+    name = path.name
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError(f"{name} is not of the version of .npy that is written here")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    room, size = os.fstat(file.fileno()).st_size - file.tell(), int(np.prod(shape, dtype=object))
+    at = file.tell()
+    room, size = file.seek(0, 2) - at, int(np.prod(shape, dtype=object))
+    file.seek(at)
     if dtype.hasobject or (fortran and len(shape) > 1) or dtype.itemsize * size != room:
         raise ValueError(f"{name} is not what its header declares, {dtype} of shape {shape}")
     return shape, dtype
@@ -145,6 +182,8 @@ def read_json(path: Path) -> dict:
 
 def fingerprint(path: Path) -> dict:
     """What tells whether a file has changed: its size, its time, and a checksum of its two ends and parts between."""
+    if isinstance(path, Url):
+        return _fingerprint_of_url(path)
     facts = path.stat()
     digest = hashlib.sha256()
     with open(path, "rb") as file:
@@ -152,6 +191,21 @@ def fingerprint(path: Path) -> dict:
             file.seek(at)
             digest.update(file.read(_SAMPLE_BYTES))
     return {"name": path.name, "size": facts.st_size, "time": facts.st_mtime_ns, "sha256": digest.hexdigest()}
+
+
+def fingerprints(paths) -> list[dict]:
+    """Of some files; a store is asked for several at a time."""
+    with ThreadPoolExecutor(REQUESTS if any(isinstance(path, Url) for path in paths) else 1) as pool:
+        return list(pool.map(fingerprint, paths))
+
+
+def _fingerprint_of_url(path: Url) -> dict:
+    """What the store says of a file: its size, and its checksum or time."""
+    facts = path.facts()
+    if facts is None:
+        path.stat()  # says that there is no such file
+    known = {name: str(facts[name]) for name in ("ETag", "etag", "md5Hash", "LastModified", "mtime") if facts.get(name)}
+    return {"name": path.name, "size": facts.get("size"), "store": known}
 
 
 def partial_folder(out: Path) -> Path:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 
 import numpy as np
 
+from ..._support.storage import Url, read_range
 from ...data.observations import Observations, index_dtype, pointers_of
 from ...model.full_columns.wild_entries import NOTHING, Found, found_at, in_partial_columns
 from .block_files import ENTRIES, Block, array_path
-from .checkpoints import npy_header, read_array
+from .checkpoints import npy_header, place_of_array, read_array
 
 
 class Blocks:
@@ -71,12 +73,11 @@ class FullColumns:
             if here.size:
                 indptr = read_array(array_path(folder, k, "indptr"))
                 path = array_path(folder, k, "values")
-                values = read_array(path, mapped=True)
+                self.dtype, begin = place_of_array(path)
                 columns = np.flatnonzero(np.diff(indptr) == m)[here]
-                starts = values.offset + indptr[columns] * values.dtype.itemsize
+                starts = begin + indptr[columns] * self.dtype.itemsize
                 self._places += [(path, start) for start in starts.tolist()]
                 numbers.append(columns + record["first"])
-                self.dtype = values.dtype
         self.shape, self.numbers = (m, len(self._places)), np.concatenate(numbers)
 
     def without(self, columns) -> FullColumns:
@@ -97,7 +98,8 @@ class FullColumns:
 
     def _read(self, place, lo: int, hi: int) -> np.ndarray:
         path, start = place
-        return np.fromfile(path, self.dtype, hi - lo, offset=start + lo * self.dtype.itemsize)
+        size = self.dtype.itemsize
+        return np.frombuffer(read_range(path, start + lo * size, (hi - lo) * size), self.dtype)
 
     def observations(self) -> Observations:
         """All of them in memory."""
@@ -144,11 +146,22 @@ def evenly(count: int, most: int) -> np.ndarray:
     return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.int64)
 
 
+@contextmanager
+def opened_basis(folder) -> Iterator:
+    """The file of the basis in a folder, as `RowFile` reads it."""
+    if isinstance(folder, Url):
+        yield folder / "basis.npy"
+        return
+    with open(folder / "basis.npy", "rb") as file:
+        yield file
+
+
 class RowFile:
-    """A matrix in an .npy file, written and read in slices of rows."""
+    """A matrix in an .npy file, written and read in slices of rows; at an address it is only read."""
 
     def __init__(self, file, m: int, r: int, dtype, *, is_new: bool):
-        self.shape, self.dtype, self._handle = (m, r), np.dtype(dtype), file.fileno()
+        self.shape, self.dtype = (m, r), np.dtype(dtype)
+        self._handle = file if isinstance(file, Url) else file.fileno()
         header = npy_header(self.shape, self.dtype)
         self._start = len(header)
         if is_new:
@@ -168,6 +181,9 @@ class RowFile:
         lo, hi = rows.start, min(rows.stop, self.shape[0])
         values = np.empty((hi - lo, self.shape[1]), self.dtype)
         content, at = values.data.cast("B") if values.size else memoryview(b""), self._at(lo)
+        if isinstance(self._handle, Url):
+            content[:] = self._handle.read_bytes(at, at + len(content)) if len(content) else b""
+            return values
         while len(content):
             read = os.preadv(self._handle, [content], at)
             if not read:

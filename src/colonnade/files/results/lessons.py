@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from ..._support.storage import StorageFailed
 from ...model.column_space import ColumnSpace
 from ...model.full_columns.learn import Lesson
 from ...model.full_columns.wild_entries import Screening
@@ -76,6 +77,8 @@ def lesson_on_disk(folder: Path) -> dict | None:
         facts = read_json(folder / _RECORD)
         read_lesson(folder, facts, mapped=True)
         read_screening(facts)
+    except StorageFailed:
+        raise
     except (OSError, ValueError, KeyError):
         return None
     return facts

@@ -6,12 +6,12 @@ import json
 import struct
 import zipfile
 import zlib
-from pathlib import Path
 
 import numpy as np
 
 from ..._support.arguments import printable
 from ..._support.atomic_writing import new_folder
+from ..._support.storage import StorageFailed, Url, as_path, opened_file
 from ...completion import Completion
 from ...data.observations import Observations
 from ...model.column_space import ColumnSpace
@@ -19,6 +19,7 @@ from ...model.storing import arrays_of_learned, facts_of_learned, learned_from
 from .. import checked_headers, write_arrays
 from .checkpoints import checksum
 from .manifests import FACTS, NAMES, checksum_of_names, names_as_json, read_facts, read_names, sealed
+from .remote_runs import folder_of
 from .stored_completion import BLOCK_FORMAT, StoredCompletion, holds_only_blocks
 
 _FORMAT = "colonnade completion 3"
@@ -72,15 +73,19 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
 
 def is_result(path) -> bool:
     """Whether a folder holds a completion and nothing else."""
-    path = Path(path)
+    path = as_path(path)
+    if isinstance(path, Url):
+        return (path / FACTS).is_file()
     found = {part.name for part in path.iterdir()} if path.is_dir() else set()
     return {_ARRAYS, FACTS} <= found <= {_ARRAYS, FACTS, NAMES} or (path.is_dir() and holds_only_blocks(path))
 
 
-def load_completion(path) -> Completion:
+def load_completion(path, storage_options: dict | None = None) -> Completion:
     """Read what `save_completion` wrote, and compare every array with its checksum."""
-    path = Path(path)
-    if not path.is_dir():
+    path = as_path(path, storage_options)
+    if isinstance(path, Url) and not (path / FACTS).is_file():
+        raise FileNotFoundError(f"there is no result at {printable(path)}, or its run has not ended")
+    if not isinstance(path, Url) and not path.is_dir():
         what = (
             f"{printable(path)} is a file, not a folder" if path.exists() else f"there is no folder {printable(path)}"
         )
@@ -88,17 +93,19 @@ def load_completion(path) -> Completion:
     try:
         facts = read_facts(path)
         if facts.get("format") == BLOCK_FORMAT:
-            return StoredCompletion(path, facts)
+            return StoredCompletion(folder_of(path, facts), facts)
         if facts.get("format") != _FORMAT:
             raise ValueError(f"its format is {facts.get('format')!r}, not {_FORMAT!r}")
         checked_headers(path / _ARRAYS)
-        with open(path / _ARRAYS, "rb") as file:
+        with opened_file(path / _ARRAYS) as file:
             archive = np.load(file, allow_pickle=False)
             arrays = {name: archive[name] for name in facts["sha256"]}
         damaged = [name for name, a in arrays.items() if checksum(a) != facts["sha256"][name]]
         if damaged:
             raise ValueError(f"the checksum of {', '.join(damaged)} does not agree")
         return _assemble(facts, arrays, read_names(path, facts))
+    except StorageFailed:
+        raise
     except (
         ValueError,
         KeyError,

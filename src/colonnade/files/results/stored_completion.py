@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._support.arguments import printable
 from ..._support.ownership import MARKS, record_of
+from ..._support.storage import StorageFailed
 from ...completion import Completion
 from ...data.observations import Observations, pointers_of
 from ...model.full_columns.trials import ErrorScales, trials
@@ -44,6 +45,10 @@ class _Part(Completion):
     @property
     def _calibration(self) -> Calibration:
         return self.whole._calibration
+
+    @property
+    def _trials_of_columns(self) -> None:
+        return None
 
 
 class StoredCompletion(Completion):
@@ -119,6 +124,8 @@ class StoredCompletion(Completion):
         """An array of block k, compared with its checksum."""
         try:
             return read_array(array_path(self._folder, k, name), self._facts["blocks"][k]["sha256"][name])
+        except StorageFailed:
+            raise
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{printable(self._folder)} is damaged: {error}; compute it again") from error
 
@@ -296,6 +303,8 @@ def manifest_of(folder: Path) -> dict | None:
     """The facts of a completion in blocks; None if there is none."""
     try:
         facts = read_facts(folder)
+    except StorageFailed:
+        raise
     except (OSError, ValueError):
         return None
     return facts if facts.get("format") == BLOCK_FORMAT else None

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._support.arguments import printable
 from ..._support.atomic_writing import in_bytes
+from ..._support.storage import opened_file
 from ...data.observations import Observations
 from .kinds import TIMES_ARRAY, FileForm, one_line, refuse_beyond_memory, safe_key
 
@@ -82,7 +83,7 @@ def _size(shape, dtype: np.dtype) -> int:
 def checked_headers(path: Path, limit: float | None = None) -> dict:
     """(shape, dtype) of every array in an npz file; each fits into memory and holds numbers or text."""
     headers = {}
-    with zipfile.ZipFile(path) as archive:
+    with opened_file(path) as file, zipfile.ZipFile(file) as archive:
         members = Counter(archive.namelist())
         for member in archive.infolist():
             if member.filename.endswith(".npy"):

@@ -1,29 +1,19 @@
-"""Text tables: what the first lines tell, and cells that are no numbers named by their place.
-
-A column of text has text in it and no number. Both in one column are refused: one of them may be a typo.
-"""
+"""Text tables: delimiter, header and row names, as the first lines show them."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
-from io import TextIOWrapper
 from pathlib import Path
 
-from ..._support.arguments import printable, shown
-from ..._support.numbers import EXACT, rounded_words
+from ..._support.arguments import printable
 from .encodings import UTF8, Encoding, NotUtf8, encoding_of, opened_text
-from .kinds import needed_module, one_line
 from .numerals import PLAIN, Numerals, is_any_number
-from .styles import known_cells, refuse_uneven_groups
 
 _SAMPLE = 200  # lines that decide whether there are names
 _FEWEST_LINES = 8  # Lines that are read for it however long they are: a header and _FEWEST_LABELS others.
-_BLOCK = 64 * 2**20  # bytes that are parsed at a time
-_LONGEST = 2**31 - 1  # bytes of a line
+LONGEST = 2**31 - 1  # Bytes of a line.
 MISSING = (
     *("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -35,13 +25,6 @@ _HINT = re.compile(rb"sep=([^\r\n])(\r\n|\n|\r)", re.IGNORECASE)  # A first line
 _FEWEST_LABELS = 6  # numbers that can hardly be in order by chance
 _FEWEST_COUNTED = 4  # columns that count up; three could be a triple
 _TITLES = {"", "id", "index", "key", "name", "names", "row", "rows", "row_name", "row_names", "rowname", "unnamed: 0"}
-
-
-_NO_DOUBLE = "conversion error to double"  # What Arrow says of text where a number should be.
-
-
-class NotNumbers(ValueError):
-    """Cells of a text table are not numbers."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +75,7 @@ def beginning(path: Path, delimiter: str | None = None, encoding: str | Encoding
             at, delimiter = hint.end(), delimiter or hint[1].decode()
         delimiter = delimiter or _delimiter(path, head[at:], is_cut)
         record = _record(delimiter)
-        while is_cut and len(head) < _LONGEST and sum(1 for _ in _lines(record, head, at, is_cut)) < _FEWEST_LINES:
+        while is_cut and len(head) < LONGEST and sum(1 for _ in _lines(record, head, at, is_cut)) < _FEWEST_LINES:
             head, is_cut = _more(file, head, len(head))
     found = list(_lines(record, head, at, is_cut))
     if not found:
@@ -211,15 +194,24 @@ def _are_labels(lines: list[list[str]]) -> bool:
 
 
 def has_row_names(body: list[list[str]], title: str | None) -> bool:
-    """Whether the first column holds names: text, or whole numbers, different under a usual title or counting up."""
+    """Whether the first column holds names: different texts, or whole numbers that count up or have a usual title.
+
+    Text that repeats, such as a city in several rows, is a column of text.
+    """
     cells = [line[0] for line in body]
     if any(_is_text(cell) for cell in cells):
-        return True
+        return not has_repeats(cells)
     if title is None or not all(cell.strip().isdigit() for cell in cells):
         return False
     numbers = [int(cell) for cell in cells]
     counts_up = numbers == list(range(numbers[0], numbers[0] + len(numbers))) and len(numbers) >= _FEWEST_LABELS
     return counts_up or (title.strip().lower() in _TITLES and _distinct(cells))
+
+
+def has_repeats(names) -> bool:
+    """Whether a name stands for several rows; empty cells do not count."""
+    known = [name for name in names if name is not None and name.strip()]
+    return len(set(known)) < len(known)
 
 
 def text_columns(lines: list[list[str]]) -> dict[int, list[str]]:
@@ -245,228 +237,6 @@ def _is_text(cell: str) -> bool:
 
 def _distinct(cells: list[str]) -> bool:
     return all(cell.strip() for cell in cells) and len(set(cells)) == len(cells)
-
-
-def read_columns(path: Path, begun: Beginning, header: bool, text=(), only=None, missing=()):
-    """An Arrow table of the lines after the header, columns called f0, f1, ..., of float64 except those in `text`.
-
-    Words in `missing` are null, besides those that always are. Columns with units have them in their metadata.
-    """
-    pyarrow = needed_module("pyarrow", "cli")
-    body = begun.lines[header]
-    fields = [f"f{j}" for j in range(len(body))]
-    loose = begun.loose.difference(text)
-    types = {name: pyarrow.string() if name in text or name in loose else pyarrow.float64() for name in fields}
-    arguments = path, begun, begun.starts[header], types, only, (*MISSING, *missing)
-    titles = begun.lines[0] if header else None
-    try:
-        table = _parsed(*arguments)
-    except pyarrow.ArrowInvalid as error:
-        kind = NotNumbers if _NO_DOUBLE in str(error) else NotUtf8 if _is_about_utf8(error) else ValueError
-        raise (NotUtf8(path) if kind is NotUtf8 else kind(_refusal(error, arguments, titles, text))) from None
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"{printable(path)} is not text in {begun.encoding.in_words()}; name another one with --encoding"
-            " (encoding=...)"
-        ) from None
-    for k, name in enumerate(table.column_names):
-        if name in loose:
-            table = table.set_column(k, *_loose_numbers(table, name, arguments, titles, text))
-    _refuse_rounded(table, arguments, titles, {*text, *loose})
-    return table
-
-
-def _loose_numbers(table, name: str, arguments, titles, text) -> tuple:
-    """A field and a column of numbers from text with groups of digits or units."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    path, begun, _, types, only, missing = arguments
-    cells, numerals = known_cells(table.column(name), missing), begun.numerals
-
-    def where(row: int) -> str:
-        return place_in_words(table, row, name, titles, len(types), text)
-
-    wrong = pc.index(pc.match_substring_regex(cells, numerals.loose), False).as_py()
-    if wrong >= 0:
-        raise NotNumbers(_not_a_number(arguments, 1, where(wrong), cells[wrong].as_py()))
-    refuse_uneven_groups(path, numerals, cells, where)
-    plain_text, units = numerals.plain_column(cells), numerals.units(cells)
-    if len(units) > 1:
-        some = " and ".join(shown("number".join(unit)) for unit in units[:2])
-        raise ValueError(
-            f"column {where(0).rpartition('column ')[2]} of {printable(path)} holds numbers in different units, such as"
-            f" {some}: convert them to one, or set the column aside with --ignore (ignore=...)"
-        )
-    numbers = plain_text.cast(pyarrow.float64())
-    at = first_rounded_text(plain_text, numbers) if reaches_exact(numbers) else None
-    if at is not None:
-        raise ValueError(_rounded(path, where(at), int(plain_text[at].as_py()), only))
-    before, behind = units[0] if units else ("", "")
-    metadata = {"before": before, "behind": behind} if before or behind else None
-    return pyarrow.field(name, pyarrow.float64(), metadata=metadata), numbers
-
-
-def units_of(field) -> tuple[str, str] | None:
-    """What stands before and behind the numbers of a column that `read_columns` read; None if nothing does."""
-    found = field.metadata
-    return None if not found else (found[b"before"].decode(), found[b"behind"].decode())
-
-
-def _is_about_utf8(error) -> bool:
-    return "UTF8" in str(error)
-
-
-def _refuse_rounded(table, arguments, titles, text) -> None:
-    """Refuse whole numbers that float64 would change. Columns with large numbers are read again, as text."""
-    import pyarrow
-
-    large = [name for name in table.column_names if name not in text and reaches_exact(table.column(name))]
-    if not large:
-        return
-    path, begun, start, types, only, missing = arguments
-    asked = [name for name in table.column_names if name in text] + large
-    cells = _parsed(path, begun, start, dict.fromkeys(types, pyarrow.string()), asked, missing)
-    for name in large:
-        at = first_rounded_text(cells.column(name), table.column(name))
-        if at is not None:
-            where = place_in_words(cells, at, name, titles, len(types), text)
-            raise ValueError(_rounded(path, where, int(cells.column(name)[at].as_py()), only))
-
-
-def _rounded(path: Path, where: str, number: int, only) -> str:
-    remedy = "" if only else "; set identifiers aside with --ignore (ignore=...)"
-    return rounded_words(f"the cell of {printable(path)} in {where}", number) + remedy
-
-
-def reaches_exact(numbers) -> bool:
-    """Whether an Arrow array of floats has some from 2^53 on, which whole numbers may have become by rounding."""
-    import pyarrow.compute as pc
-
-    return pc.any(pc.greater_equal(pc.abs(numbers), float(EXACT))).as_py() is True
-
-
-def first_rounded_text(cells, numbers=None) -> int | None:
-    """Where the first whole number stands that float64 changes; None if there is none.
-
-    A cell with as many digits as float64 is written with, and zeros after them, is not changed. Cells are text;
-    `numbers` are those that were made of them, null for words that stand for nothing.
-    """
-    import pyarrow.compute as pc
-
-    long = pc.match_substring_regex(cells, r"^\s*[+-]?[0-9]{16,}\s*$")
-    long = long if numbers is None else pc.and_(long, pc.is_valid(numbers))
-    for at in pc.indices_nonzero(long).to_pylist():
-        cell = Decimal(cells[at].as_py())
-        if cell not in (int(float(cell)), Decimal(repr(float(cell)))):
-            return at
-    return None
-
-
-def _refusal(error, arguments, titles, text) -> str:
-    """Why a table cannot be read."""
-    import pyarrow
-
-    path, begun, start, types = arguments[:4]
-    if _NO_DOUBLE in str(error):
-        try:
-            return _wrong_cells(arguments, titles, text) or f"{printable(path)}: {one_line(error)}"
-        except pyarrow.ArrowInvalid as another:
-            error = another
-    if _is_about_utf8(error):
-        raise NotUtf8(path) from None
-    return _uneven_line(path, begun, start, len(types)) or (
-        f"{printable(path)} cannot be read as a table: {one_line(error)}"
-    )
-
-
-def _uneven_line(path: Path, begun: Beginning, start: int, n_cells: int) -> str | None:
-    """Which line has more or fewer cells than the first; None if none is found."""
-    delimiter = begun.delimiter
-    with opened_text(path, begun.encoding) as file:
-        line = len(file.read(start).splitlines()) + 1
-        text = TextIOWrapper(file, newline="", encoding="utf-8", errors="replace")
-        lines = csv.reader(text, delimiter=delimiter)
-        first = line
-        try:
-            for cells in lines:
-                if len(cells) not in (0, n_cells):
-                    has = f"line {line:,} of {printable(path)} has {len(cells):,} cells where others have {n_cells:,}"
-                    if first + lines.line_num - line > 1:
-                        return f"{has}: a quotation mark in it is not closed"
-                    return f"{has}: mend it, or put quotes about a cell that holds {delimiter!r}"
-                line = first + lines.line_num
-        except csv.Error:  # a cell without end
-            return f"line {line:,} of {printable(path)} has a cell that does not end: close its quotation mark"
-    return None
-
-
-def _parsed(path: Path, begun: Beginning, start: int, types: dict, only, missing, block: int = _BLOCK):
-    """The table by Arrow; blocks grow until the longest line fits into one."""
-    import pyarrow
-    from pyarrow import csv as arrow_csv
-
-    several = len(types) > 1
-    parse = arrow_csv.ParseOptions(delimiter=begun.delimiter, newlines_in_values=True, ignore_empty_lines=several)
-    told = {"column_types": types, "null_values": missing, "include_columns": only}
-    convert = arrow_csv.ConvertOptions(**told, decimal_point=begun.numerals.decimal)
-    read = arrow_csv.ReadOptions(autogenerate_column_names=True, block_size=block)
-    with opened_text(path, begun.encoding, start) as file:
-        source = file
-        if path.stat().st_size - start < block:  # Arrow wants an end of the only line
-            content = file.read()
-            source = pyarrow.BufferReader(content if content.endswith((b"\n", b"\r")) else content + b"\n")
-        try:
-            return arrow_csv.read_csv(source, read, parse, convert)
-        except pyarrow.ArrowInvalid as error:
-            if "straddling" not in str(error) or block == _LONGEST:
-                raise
-    return _parsed(path, begun, start, types, only, missing, _LONGEST)
-
-
-def _wrong_cells(arguments, titles, text) -> str | None:
-    """Which cells are no numbers."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    path, begun, start, types, only, missing = arguments
-    table = _parsed(path, begun, start, dict.fromkeys(types, pyarrow.string()), only, missing)
-    pattern = begun.numerals.loose
-    count, first = 0, None
-    for name, column in zip(table.column_names, table.columns):
-        if name not in text:
-            good = pc.or_(pc.match_substring_regex(column, pattern), pc.is_in(column, pyarrow.array(missing)))
-            wrong = pc.indices_nonzero(pc.invert(good))
-            count += len(wrong)
-            if len(wrong) and (first is None or wrong[0].as_py() < first[0]):
-                first = wrong[0].as_py(), name, column[wrong[0].as_py()].as_py()
-    if first is None:
-        return None
-    row, name, cell = first
-    return _not_a_number(arguments, count, place_in_words(table, row, name, titles, len(types), text), cell)
-
-
-def _not_a_number(arguments, count: int, place: str, cell: str) -> str:
-    path, begun, _, _, only, _ = arguments
-    remedy = "leave it empty, or name it with --missing (missing=...), if it is not known"
-    if is_any_number(cell):
-        sign = "point" if begun.numerals.decimal == "." else "comma"
-        remedy = f"numbers of this file have a decimal {sign}; mend it, or say --decimal (decimal=...)"
-    elif only is None:
-        remedy += "; or set its column aside with --ignore (ignore=...)"
-    wrong = (
-        f"1 cell of {printable(path)} is not a number, in"
-        if count == 1
-        else f"{count:,} cells of {printable(path)} are not numbers, the first in"
-    )
-    return f"{wrong} {place}: {shown(cell)}; {remedy}"
-
-
-def place_in_words(table, row: int, name: str, titles, n_columns: int, text) -> str:
-    """Row and column of a cell; columns are called f0, f1, ... in the table, and f0 may hold names of rows."""
-    named = f" ({shown(table.column('f0')[row].as_py())})" if "f0" in text and "f0" in table.column_names else ""
-    j = int(name[1:])
-    return f"row {row}{named}, column " + (shown(titles[j - (n_columns - len(titles))]) if titles else str(j))
 
 
 def plain(names):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._support.arguments import printable, shown
 from ..._support.atomic_writing import new_file
+from ..._support.storage import as_path
 from .csv import plain
 from .kinds import TIMES_TEXT, FileForm, kind_of, kind_of_name, refuse_beyond_memory
 from .table_writers import each_name, write_labelled
@@ -47,7 +48,7 @@ def read_asked(observations, path, *, row=None, column=None) -> Asked:
     row, column : str, optional
         Default: their names in the file of triples that was read, or "row" and "column".
     """
-    path = Path(path)
+    path = as_path(path)
     kind = kind_of(path)
     if kind not in ("csv", "parquet"):
         raise ValueError(f"asked entries are read from csv or Parquet; {printable(path)} is {kind}")
@@ -72,7 +73,7 @@ def write_entries(completion, wanted, path, *, level: float = 0.9, force: bool =
     force : bool
         Replace a file that exists.
     """
-    path = Path(path)
+    path = as_path(path)
     if kind_of_name(path) not in ("csv", "parquet"):
         raise ValueError(
             f"asked entries are written to a file whose name ends in .csv or .parquet; got {printable(path)}"

@@ -78,7 +78,8 @@ def read_excel(
     if row_names == "auto":
         named = {str(name) for one in (ignore, only) for name in named_columns(one)}
         is_named = (titles[0] if header else "0") in named
-        row_names = not is_named and has_row_names(lines[header:], titles[0] if header else None)
+        names = [[_as_text(row[0], nothing)] for row in found.rows[header:]]
+        row_names = not is_named and has_row_names(names, titles[0] if header else None)
     return _observations(path, found, header, int(row_names), titles, nothing, {"ignore": ignore, "only": only})
 
 

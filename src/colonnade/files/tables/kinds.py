@@ -16,6 +16,7 @@ import numpy as np
 
 from ..._support.arguments import printable, shown
 from ..._support.atomic_writing import in_bytes
+from ..._support.storage import Url, opened_file
 from ...data.set_aside import SetAside
 from ...data.xarrays import ArrayForm
 
@@ -153,6 +154,8 @@ class FileForm:
 
 def kind_of(path: Path) -> str:
     """npy, npz, csv, parquet, zarr, xlsx or netcdf; a file whose content contradicts its name is refused."""
+    if isinstance(path, Url) and SUFFIXES.get(path.suffix.lower()) == "parquet":
+        return "parquet"  # Its footer tells, which has to be read anyway.
     if path.is_dir():
         if is_zarr(path):
             return "zarr"
@@ -161,7 +164,7 @@ def kind_of(path: Path) -> str:
         raise FileNotFoundError(f"there is no file {printable(path)}")
     if not path.is_file():
         raise ValueError(f"{printable(path)} is not an ordinary file")
-    with open(path, "rb") as file:
+    with opened_file(path) as file:
         head = file.read(4096)
     if not head:
         raise ValueError(f"{printable(path)} is empty")
@@ -190,7 +193,7 @@ def kind_of(path: Path) -> str:
 def _is_workbook(path: Path) -> bool:
     """Whether an archive is a workbook of Excel and not one of arrays."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened_file(path) as file, zipfile.ZipFile(file) as archive:
             return "xl/workbook.xml" in archive.NameToInfo
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error):
         return False
@@ -240,7 +243,7 @@ def files_in(folder: Path) -> list[Path]:
         path
         for path in sorted(folder.rglob("*"))
         if SUFFIXES.get(path.suffix.lower()) in ("csv", "parquet")
-        and path.is_file()
+        and (isinstance(path, Url) or path.is_file())
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not found:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from ..._support.arguments import printable
 from ..._support.atomic_writing import new_file
 from .kinds import kind_of_name
@@ -28,7 +26,7 @@ def write_observed(observations, path, *, force: bool = False) -> None:
     kind = kind_of_name(path)
     if kind not in ("csv", "parquet"):
         raise ValueError(f"observations are written to csv or Parquet; got {printable(path)}")
-    M = np.full(o.shape, np.nan, o.values.dtype)
-    M[o.rows, o.entry_columns] = o.values
     with new_file(path, force=force) as working:
-        {"csv": write_csv, "parquet": write_parquet}[kind](M, o.row_names, o.column_names, form_for(o, path), working)
+        {"csv": write_csv, "parquet": write_parquet}[kind](
+            o.to_dense(), o.row_names, o.column_names, form_for(o, path), working
+        )

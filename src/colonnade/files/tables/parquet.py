@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..._support.arguments import printable, shown
+from ..._support.storage import RangeFile, Url
 from ...data.frame_numbers import matrix_of_frame, refuse_columns, texts_of
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, other_kind, split
+from .csv import has_repeats
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory, refuse_one_column
 
 TEXT_BYTES = 1 << 26  # of text that are decoded at a time, about
@@ -30,6 +32,8 @@ def read_parquet(path: Path, row_names, limit: float | None = None, *, ignore=()
     if not n_rows or not len(schema):
         raise ValueError(f"{printable(path)} has {n_rows:,} rows and {len(schema):,} columns")
     index = _index_columns(schema, row_names, {str(name) for name in named_columns(ignore) + named_columns(only)})
+    if index == [0] and row_names == "auto" and not _stored_index(schema) and _repeats(path, schema.names, limit):
+        index = []
     others = [k for k in range(len(schema)) if k not in index]
     fields = [schema.field(k) for k in others]
     _refuse_other_columns(path, fields, limit)
@@ -175,8 +179,11 @@ def opened(path: Path, **options):
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(pyarrow.OSFile(os.fsencode(path)), **options)
+        source = pyarrow.PythonFile(RangeFile(path)) if isinstance(path, Url) else pyarrow.OSFile(os.fsencode(path))
+        return parquet.ParquetFile(source, **options)
     except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(path, Url) and isinstance(error, OSError):
+            raise
         raise ValueError(f"{printable(path)} is damaged or not Parquet: {one_line(error)}") from error
 
 
@@ -187,6 +194,8 @@ def checked(path: Path, read, *arguments, **options):
     try:
         return read(*arguments, **options)
     except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(path, Url) and isinstance(error, OSError):
+            raise
         raise ValueError(f"{printable(path)} is damaged: {one_line(error)}") from error
 
 
@@ -199,13 +208,25 @@ def _index_columns(schema, row_names, named: set[str]) -> list[int]:
 
     if row_names is False:
         return []
-    stored = pandas_metadata(schema.metadata).get("index_columns", [])
-    found = [schema.names.index(name) for name in stored if isinstance(name, str) and name in schema.names]
+    found = _stored_index(schema)
     if found:
         return found
     kind = schema[0].type
     kind = kind.value_type if kinds.is_dictionary(kind) else kind
     return [0] if row_names is True or (is_text(kind) and schema.names[0] not in named) else []
+
+
+def _stored_index(schema) -> list[int]:
+    """The columns that pandas has written as the index."""
+    stored = pandas_metadata(schema.metadata).get("index_columns", [])
+    return [schema.names.index(name) for name in stored if isinstance(name, str) and name in schema.names]
+
+
+def _repeats(path: Path, names: list[str], limit: float | None) -> bool:
+    """Whether a text stands in several rows of the first column, so that it does not name them."""
+    if names.count(names[0]) > 1:  # Arrow chooses columns by name.
+        return False
+    return has_repeats(texts_of(table_with_text(path, names[:1], limit).column(0)))
 
 
 def pandas_metadata(metadata) -> dict:

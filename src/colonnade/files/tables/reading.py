@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -13,6 +16,7 @@ import numpy as np
 from ..._support.arguments import as_choice, as_real, as_shape, printable
 from ..._support.logs import logged
 from ..._support.numbers import reads_as_number
+from ..._support.storage import Url, as_path
 from ...data.observations import Observations
 from ...data.set_aside import named_columns
 from .arrays import read_npy, read_npz
@@ -52,6 +56,7 @@ def read(
     decimal: str | None = None,
     thousands: str | None = None,
     encoding: str | None = None,
+    storage_options: dict | None = None,
 ) -> Observations:
     """Observations from a file, with the names of its rows and columns.
 
@@ -60,7 +65,8 @@ def read(
     path : str or path, or several of them
         npy; npz (also a sparse matrix that scipy saved: stored entries are known); csv, tsv or Parquet, wide or
         triples; a Zarr array; a sheet of an xlsx workbook; a variable of a netCDF file. Several files, or a folder of
-        them, are triples. What is empty, null or NaN is unseen.
+        them, are triples. What is empty, null or NaN is unseen. An address such as ``s3://bucket/folder`` is read by
+        fsspec; ``*`` in it stands for any name.
     row, column, value : str, optional
         The columns of a file of triples: names in its header or, if it has none, positions from 0. Needed unless the
         file has just the columns row, column and value. Labels are names or whole numbers; the rows of the matrix are
@@ -98,6 +104,8 @@ def read(
         Default: all that are not the decimal sign, spaces that can break a line apart.
     encoding : str, optional
         Of a text table, such as "latin-1". Default: what its byte-order mark says, else UTF-8, else Windows-1252.
+    storage_options : dict, optional
+        For the store of an address, such as ``{"endpoint_url": ...}``. Default: its environment variables and files.
 
     Returns
     -------
@@ -115,7 +123,8 @@ def read(
         names = {"ignore": ignore, "only": only}
         dialect = DialectOptions(delimiter, decimal, thousands, encoding)
         told = header, row_names, dialect, key, sheet, shape, duplicates, words, limit, names
-        observations = _read(paths_of(path), fields, *told)
+        with _local_or_ranged(paths_of(path, storage_options)) as paths:
+            observations = _read(paths, fields, *told)
     except UnicodeDecodeError as error:
         raise ValueError(f"{printable(path)} holds names that are not text in UTF-8: {error}") from error
     if numbers:
@@ -188,15 +197,43 @@ def fields_of_triples(paths, fields, dialect: DialectOptions = FOUND_OUT) -> tup
     return DEFAULT_FIELDS if kind in ("csv", "parquet") and _has_defaults(paths[0], kind, dialect) else None
 
 
-def paths_of(path) -> list[Path]:
-    """The files that are meant."""
-    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+def paths_of(path, storage_options: dict | None = None) -> list:
+    """The files that are meant: paths, or addresses of another store."""
+    given = [path] if isinstance(path, (str, os.PathLike, Url)) else list(path)
     if not given:
         raise ValueError("no file is named")
     paths = []
-    for one in map(Path, given):
-        paths += files_in(one) if one.is_dir() and not is_zarr(one) else [one]
+    for one in given:
+        named = as_path(one, storage_options)
+        found = named.matches() if isinstance(named, Url) else [named]
+        if not found:
+            raise FileNotFoundError(f"no file has a name like {printable(named)}")
+        for each in found:
+            paths += files_in(each) if each.is_dir() and not is_zarr(each) else [each]
     return paths
+
+
+@contextmanager
+def _local_or_ranged(paths) -> Iterator[list]:
+    """The files, with copies on this disk of those at addresses that are neither Parquet nor Zarr."""
+    far = [path for path in paths if isinstance(path, Url) and kind_of(path) not in ("parquet", "zarr")]
+    if not far:
+        yield paths
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copies = {path: Path(folder) / str(k) / (path.name or "data") for k, path in enumerate(far)}
+        for path, copy in copies.items():
+            copy.parent.mkdir()
+            path.download(copy)
+        try:
+            yield [copies.get(path, path) for path in paths]
+        except (ValueError, TypeError, MemoryError) as error:
+            if type(error) not in (ValueError, TypeError, MemoryError):
+                raise
+            said = str(error)
+            for path, copy in copies.items():
+                said = said.replace(str(copy), printable(path))
+            raise type(error)(said) from error
 
 
 def checked_fields(row, column, value) -> tuple[str, str, str] | None:

@@ -23,14 +23,10 @@ def write_scores(table, names, path, *, force: bool = False) -> None:
         Replace a file that exists.
     """
     path = Path(path)
-    check_scores_path(path)
+    if kind_of_name(path) not in ("csv", "parquet"):
+        raise ValueError(f"scores are written to a file whose name ends in .csv or .parquet; got {printable(path)}")
     pyarrow = needed_module("pyarrow", "cli")
     labels = pyarrow.chunked_array([list(range(table.size)) if names is None else [str(name) for name in names]])
     with new_file(path, force=force) as working:
         fields = table.dtype.names
         write_labelled([labels], [table[field] for field in fields], ["column", *fields], path, working)
-
-
-def check_scores_path(path: Path) -> None:
-    if kind_of_name(path) not in ("csv", "parquet"):
-        raise ValueError(f"scores are written to a file whose name ends in .csv or .parquet; got {printable(path)}")

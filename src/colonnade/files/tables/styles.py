@@ -1,4 +1,4 @@
-"""Which way a text table writes its numbers: told by the user, or by cells that can be read in one way only.
+"""How a text table writes its numbers: as the user says, or as cells show that can be read in one way only.
 
 A cell such as "1,234" has two readings, 1.234 and 1234. It is read only if another cell of the file decides, such as
 "0,5" or "1,234.5"; otherwise the file is refused. A point alone is a decimal point, except in a file with semicolons.

@@ -11,7 +11,8 @@ from ..._support.arguments import printable, shown
 from ..._support.numbers import first_rounded, rounded_words
 from ...data.frame_numbers import texts_of, whole_numbers
 from ...data.observations import Observations
-from .csv import MISSING, Beginning, NotNumbers, place_in_words, plain, read_columns
+from .csv import MISSING, Beginning, plain
+from .csv_cells import NotNumbers, place_in_words, read_columns
 from .dialects import FOUND_OUT, DialectOptions, with_encoding
 from .kinds import TIMES_TEXT, FileForm, kind_of, needed_module, refuse_beyond_memory
 from .parquet import is_text, opened, table_with_text
@@ -118,10 +119,9 @@ def _read_fields(path: Path, begun: Beginning, header, only: list[str]) -> tuple
         except NotNumbers as error:
             failure = error
     cells = read_columns(path, begun, header, only, only)
-    titles, n_columns = begun.lines[0] if header else None, len(begun.lines[header])
 
     def place(row: int, name: str) -> str:
-        return place_in_words(cells, row, name, titles, n_columns, text)
+        return place_in_words(path, begun, header, cells, row, name, text)
 
     found = settled(path, begun, cells.select(only[2:]), MISSING, place)
     if failure is not None and (found.numerals, found.loose) == (begun.numerals, begun.loose):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +13,8 @@ from ..._support.numbers import EXACT
 from ...data.frame_numbers import matrix_of_frame
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
-from .csv import (
-    MISSING,
-    Beginning,
-    NotNumbers,
-    has_header,
-    has_row_names,
-    place_in_words,
-    plain,
-    read_columns,
-    text_columns,
-    text_kind,
-    units_of,
-)
+from .csv import MISSING, Beginning, has_header, has_repeats, has_row_names, plain, text_columns, text_kind
+from .csv_cells import NotNumbers, place_in_words, read_columns, units_of
 from .dialects import FOUND_OUT, DialectOptions, with_encoding
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, refuse_beyond_memory, refuse_one_column
 from .numerals import STYLES
@@ -67,6 +57,7 @@ def _read(path: Path, begun: Beginning, header, row_names, missing, limit, named
         raise ValueError(
             f"{printable(path)} has a line of names and no row; say --no-header (header=False) if these are data"
         )
+    is_guess = row_names == "auto" and not untitled
     if row_names == "auto":
         given = {str(name) for one in named.values() for name in named_columns(one)}
         is_named = not untitled and (plain(first)[0] if header else "0") in given
@@ -79,6 +70,8 @@ def _read(path: Path, begun: Beginning, header, row_names, missing, limit, named
         )
     labels = [str(j) for j in range(row_names, len(body[0]))] if titles is None else plain(titles)
     begun, names, numbers, aside = _parts(path, begun, header, row_names, labels, missing, named)
+    if is_guess and row_names and has_repeats(names):  # The first lines did not show it.
+        return _read(path, begun, header, False, missing, limit, named)
     matrix = matrix_of_frame(numbers)
     if begun.may_have_grouped_points and may_be_grouped(matrix):
         every = [f"f{j}" for j in range(len(body[0]))]
@@ -123,7 +116,8 @@ def _parts(path: Path, begun: Beginning, header, row_names, labels, missing, giv
     begun, table, text = _with_text(path, begun, header, kept, missing)
     kinds = []
     for field, label in zip(fields, labels):
-        kinds.append(_kind(path, label, table.column(field), missing) if field in text else None)
+        where = partial(place_in_words, path, begun, header, table, name=field, text=kept)
+        kinds.append(_kind(path, label, table.column(field), missing, where) if field in text else None)
     used, aside = split(labels, kinds, **given)
     if aside is not None:
         refuse_one_column(path, [labels[k] for k in used], aside)
@@ -157,10 +151,9 @@ def _with_text(path: Path, begun: Beginning, header, kept: list[str], missing) -
 
 def _settled(path: Path, begun: Beginning, header, cells, numbers, kept, missing) -> Beginning:
     """The beginning with the way in which the cells of these columns are written; see `_styles.settled`."""
-    titles, n_columns = begun.lines[0] if header else None, len(begun.lines[header])
 
     def place(row: int, name: str) -> str:
-        return place_in_words(cells, row, name, titles, n_columns, kept)
+        return place_in_words(path, begun, header, cells, row, name, kept)
 
     return settled(path, begun, cells.select(numbers), (*MISSING, *missing), place)
 
@@ -185,13 +178,14 @@ def _first_number(column, missing, styles=STYLES) -> int | None:
     return min((row for row in rows if row >= 0), default=None)
 
 
-def _kind(path: Path, label: str, column, missing) -> str:
+def _kind(path: Path, label: str, column, missing, where) -> str:
     """What a column of text holds; one with numbers beside the text is refused."""
     known, row = _known(column, missing), _first_number(column, missing)
     if row is not None:
+        line = where(row).partition(",")[0]
         raise ValueError(
             f"column {shown(label)} of {printable(path)} holds text and numbers, such as {shown(known[0])} and"
-            f" {shown(column[row])} in row {row}: some cells are not numbers. Name text that stands for nothing with"
+            f" {shown(column[row])} in {line}: some cells are not numbers. Name text that stands for nothing with"
             " --missing (missing=...), or set the column aside with --ignore (ignore=...)"
         )
     return text_kind(known.to_pylist())

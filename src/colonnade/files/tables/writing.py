@@ -12,6 +12,7 @@ import numpy as np
 from ..._support.arguments import as_choice, as_real, printable
 from ..._support.atomic_writing import new_file, new_folder, refuse_without_room
 from ..._support.logs import logged
+from ..._support.storage import as_path
 from ...data.frames import FrameForm, arrow_form
 from .excel_writing import Filled, write_excel
 from .kinds import FileForm, blocks_of, holds_one_zarr, kind_of_name, needed_module, refuse_beyond_memory
@@ -46,7 +47,7 @@ def write(completion, path, *, force: bool = False, intervals: float | None = No
         "auto" writes filled numbers of csv and xlsx files with as many digits as their standard deviations support,
         see `rounded_columns`. Default: all digits.
     """
-    path = Path(path)
+    path = as_path(path)
     intervals = None if intervals is None else as_real("intervals", intervals, 0, 1, "()")
     as_choice("rounding", rounding, ROUNDINGS)
     o, form = completion.observations, form_for(completion.observations, path)
@@ -104,8 +105,8 @@ def form_for(observations, path: Path) -> FileForm:
         form = FileForm(kind)
     elif form.kind != kind:
         fields = form.fields if {kind, form.kind} == {"csv", "parquet"} else None
-        told = {"transposed": form.transposed, "aside": form.aside, "whole": form.whole}
-        form = FileForm(kind, fields, form.whole_labels, **told)
+        kept = {"transposed": form.transposed, "aside": form.aside, "whole": form.whole}
+        form = FileForm(kind, fields, form.whole_labels, **kept)
     form = replace(form, whole=_whole_without_gaps(form, observations))
     return with_delimiter_for(path, form)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import printable
+from ..._support.storage import Url
 from ...data.observations import Observations
 from .kinds import TIMES_ARRAY, FileForm, needed_module, one_line, refuse_beyond_memory, safe_key
 
@@ -48,8 +49,8 @@ def opened_zarr(path: Path, key: str | None) -> tuple:
 
 def _array(path: Path, key: str | None):
     zarr = needed_module("zarr", "zarr")
-    try:
-        node = zarr.open(path.absolute(), mode="r")  # A text might be taken for an address or an archive.
+    try:  # A text might be taken for an address or an archive.
+        node = zarr.open(_store(zarr, path) if isinstance(path, Url) else path.absolute(), mode="r")
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ValueError(f"{printable(path)} is damaged or not Zarr: {one_line(error)}") from error
     if isinstance(node, zarr.Array):
@@ -63,3 +64,8 @@ def _array(path: Path, key: str | None):
             f"{printable(path)} is a Zarr group: name one of its arrays of two dimensions by its key; it has {listed}"
         )
     return arrays[key], safe_key(path, key)
+
+
+def _store(zarr, url: Url):
+    """A store of Zarr at an address, which only reads."""
+    return zarr.storage.FsspecStore.from_url(url.address, storage_options=url.options, read_only=True)

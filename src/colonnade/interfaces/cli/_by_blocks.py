@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 import click
 
 from ._lines import say
+from ._options import beside, progress
 
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
@@ -161,7 +161,9 @@ def dry_run(inputs, options: dict, engine: str) -> None:
         say("The input is a table and is filled in memory; --dry-run needs triples.")
         return
     rank = None if options["rank"] == "auto" else options["rank"]
-    for line in estimate(given, rank).in_words(checked_memory(options["memory_limit"])):
+    found = estimate(given, rank)
+    lines = found.in_words(checked_memory(options["memory_limit"]))
+    for line in [*lines, *(found.for_cluster() if engine == "dask" else [])]:
         say(line)
     how = {"memory": "in memory", "dask": "in blocks of columns, on a cluster"}
     say(f"It would be filled {how.get(engine, 'in blocks of columns, on the disk')}.")
@@ -182,7 +184,7 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     if options["ignore"] or options["only"]:
         raise click.UsageError("--ignore and --only need a table; of triples only three columns are read")
     given = _triples(inputs, options)
-    outputs = outputs or [Path(f"{inputs[0].absolute().stem}-completed")]
+    outputs = outputs or [beside(inputs[0], "-completed")]
     folders = [output for output in outputs if not output.suffix]
     if len(folders) != 1 or (len(outputs) > 1 and entries is None):
         raise click.UsageError("a run in blocks writes one folder; name it with --output, without an ending")
@@ -192,7 +194,7 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
     reading = {name: options[name] for name in _TRIPLE_NAMES}
     reading["header"] = given.header
     settings |= {"random_state": options["seed"], "force": force}
-    with stages() as report, _told_how_to_go_on(folders[0]):
+    with progress() as report, _told_how_to_go_on(folders[0]):
         if options["engine"] == "dask":
             from ...scaling import dask
 
@@ -217,41 +219,13 @@ def complete_by_blocks(inputs, outputs, entries, level: float, force: bool, opti
 def _told_how_to_go_on(folder: Path):
     """Add to an interrupt that the finished blocks are kept."""
     from ..._support.ownership import record_of
+    from ..._support.storage import Url
 
     try:
         yield
     except KeyboardInterrupt:
-        kept = Path(f"{folder}.partial")
-        if record_of(kept) is None:
+        kept = folder if isinstance(folder, Url) else Path(f"{folder}.partial")
+        if kept is not folder and record_of(kept) is None:
             raise
         words = f"Interrupted. Finished blocks are kept in {kept}; run the same command with --resume to continue."
         raise KeyboardInterrupt(words) from None
-
-
-@contextmanager
-def stages():
-    """Bars on standard error if that is a terminal, one for every stage, with rate and time left."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    tasks = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-
-        def report(stage, done, total):
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total, rate="")
-            task = bars.tasks[tasks[stage]]
-            rate = f"{done / task.elapsed:,.0f}/s" if task.elapsed and done else ""
-            bars.update(tasks[stage], completed=done, total=total, rate=rate)
-
-        yield report

@@ -9,6 +9,46 @@ from pathlib import Path
 
 import click
 
+from ..._support.storage import OPTION, as_path, options_of, without_secrets
+
+_STORAGE = "colonnade.storage_options"  # Where the context of click keeps them.
+
+
+class Place(click.Path):
+    """A path, or an address such as s3://bucket/folder."""
+
+    def __init__(self):
+        super().__init__(path_type=Path)
+
+    def convert(self, value, parameter, context):
+        place = as_path(value, None if context is None else context.meta.get(_STORAGE))
+        return super().convert(value, parameter, context) if isinstance(place, Path) else place
+
+
+def _kept_options(context, parameter, pairs):
+    try:
+        context.meta[_STORAGE] = options_of(pairs) or None
+    except ValueError as error:
+        raise click.UsageError(f"{OPTION}: {error}") from None
+
+
+storage_option = click.option(
+    OPTION,
+    metavar="KEY=VALUE",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_kept_options,
+    help="An option of the store of addresses such as s3://bucket/folder, for example endpoint_url=https://... . Can be"
+    " repeated. Credentials are better given in the environment. Default: the environment and files of the store.",
+)
+
+
+def command_line() -> str:
+    """This command as it was typed, without secrets."""
+    return shlex.join(["colonnade", *without_secrets(sys.argv[1:])])
+
+
 _READ = (
     click.option(
         "--row", metavar="NAME", help="Column with the row labels, for triples. Default: the file is a table."
@@ -87,6 +127,7 @@ _READ = (
     ),
     click.option("--transpose", is_flag=True, help="Exchange rows and columns after reading. Default: no."),
 )
+PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html", ".htm")
 _READ_NAMES = (
     *("row", "column", "value", "key", "header", "row_names", "duplicates", "missing", "ignore", "only", "transpose"),
     *("sheet", "delimiter", "decimal", "thousands", "encoding"),
@@ -100,8 +141,7 @@ def input_options(command=None, *, required: bool = True):
     for option in reversed(_READ):
         command = option(command)
     metavar = "INPUT..." if required else "[INPUT]..."
-    path = click.Path(path_type=Path)
-    return click.argument("inputs", metavar=metavar, nargs=-1, required=required, type=path)(command)
+    return click.argument("inputs", metavar=metavar, nargs=-1, required=required, type=Place())(storage_option(command))
 
 
 def read_input(inputs, options: dict):
@@ -113,6 +153,19 @@ def read_input(inputs, options: dict):
         given[name] = "auto" if given[name] is None else given[name]
     given["only"] = given["only"] or None
     return read(inputs, **given, memory_limit=options.pop("memory_limit", None))
+
+
+def located(source) -> Path:
+    """An input as a path with a name; what is no path of this machine has its name in the working folder."""
+    if not isinstance(source, Path):
+        return Path(source.name)
+    return source if source.stem and source.name != ".." else source.resolve()
+
+
+def beside(source: Path, addition: str, ending: str = "") -> Path:
+    """A default output: in the folder of an input, with its name, an addition and an ending."""
+    source = located(source)
+    return source.with_name(f"{source.stem}{addition}{ending}")
 
 
 def given_input() -> str:
@@ -144,6 +197,17 @@ def set_aside_line(observations) -> list[str]:
     return [f"Left out and written back unchanged: {words}." for words in set_aside_fact(observations).values()]
 
 
+def check_output(path: Path, option: str, endings: tuple[str, ...], force: bool) -> None:
+    """Refuse an output that cannot be written, before any work is done."""
+    from ..._support.atomic_writing import refuse_existing
+
+    if path.suffix.lower() not in endings:
+        raise click.UsageError(f"{option} must end in {' or '.join(endings)}; got {path}")
+    if path.exists() and not force:
+        raise click.UsageError(f"{path} exists; choose another name with {option}, or replace it with --force")
+    refuse_existing(path, force)
+
+
 class MethodName(click.ParamType):
     """A method of `complete`; hyphens stand for blanks and underscores."""
 
@@ -170,15 +234,25 @@ class AutoOr(click.ParamType):
 
 
 @contextmanager
-def progress(title: str):
-    """A bar on standard error if that is a terminal; gives a function of (done, total), or None."""
+def progress(title: str | None = None):
+    """Bars on standard error if that is a terminal, one for each stage; gives a progress function, or None.
+
+    With a title there is one bar, for the whole work.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn(title, markup=False), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks = {} if title is None else {title: bars.add_task(title, total=None)}
+
+        def report(stage, done, total):
+            name = stage if title is None else title
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=total)
+            bars.update(tasks[name], completed=done, total=total)
+
+        yield report

@@ -9,9 +9,17 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import given_input, input_options, progress, read_input, set_aside_fact, set_aside_line
+from ._options import (
+    PICTURES,
+    check_output,
+    given_input,
+    input_options,
+    progress,
+    read_input,
+    set_aside_fact,
+    set_aside_line,
+)
 
-_KINDS = ".png", ".svg", ".pdf"
 _AS_OPTIONS = {"complete": "--method auto", "algorithm1": "--center no --shrinkage 0 --refine 0"}
 _AS_OPTIONS |= {name: f"--method {name}" for name in ("als", "soft_impute", "svt", "optspace", "tall_project")}
 
@@ -76,7 +84,7 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
     from ...methods.comparison import compare
 
     if plot is not None:
-        _check_picture(plot, force)
+        check_output(plot, "--plot", PICTURES, force)
     with progress("reading"):
         data = read_input(inputs, options)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
@@ -104,17 +112,6 @@ def _next_command(method: str | None, rank: int | None) -> str:
     if method not in _AS_OPTIONS:
         return f"colonnade {'inspect' if method in (None, 'row_means') else 'plan'} {given_input()}"
     return f"colonnade complete {given_input()} {_AS_OPTIONS[method]}" + ("" if rank is None else f" --rank {rank}")
-
-
-def _check_picture(path: Path, force: bool) -> None:
-    """Refuse a picture that cannot be written, before any work is done."""
-    from ..._support.atomic_writing import refuse_existing
-
-    if path.suffix.lower() not in _KINDS:
-        raise click.UsageError(f"--plot must end in {', '.join(_KINDS)}; got {path.name}")
-    if path.exists() and not force:
-        raise click.UsageError(f"{path} exists; choose another name with --plot, or replace it with --force")
-    refuse_existing(path, force)
 
 
 def _write_picture(comparison, path: Path, force: bool) -> None:

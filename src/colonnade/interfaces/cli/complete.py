@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run, stages
+from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run
 from ._lines import say
-from ._options import AutoOr, MethodName, input_options, progress, read_input
+from ._options import (
+    PAGES,
+    AutoOr,
+    MethodName,
+    Place,
+    beside,
+    check_output,
+    command_line,
+    input_options,
+    progress,
+    read_input,
+)
 from ._scores import lines_of
-from .report import check_report
 
-_SHOWN_SCORES = 10
+_SHOWN_SCORES = 10  # Lines on the terminal; the file has all.
 _FEWEST_SCORED = 3  # Full columns that colonnade.leaderboard.scores needs.
 _SCORES_MODEL = (
     "Scores: computed by colonnade.leaderboard.scores, a separate model for column means. They differ from the means of"
@@ -33,9 +41,9 @@ _SCORES_MODEL = (
     "-o",
     "outputs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=Place(),
     help="File to write, its format given by its ending, or a folder for the whole result. Can be repeated."
-    " Default: NAME-filled with the ending of the input.",
+    " Default: NAME-filled in the folder of the input, with its ending.",
 )
 @click.option(
     "--entries",
@@ -74,7 +82,7 @@ _SCORES_MODEL = (
     "--center",
     type=click.Choice(["auto", "yes", "no"]),
     default="auto",
-    help="Subtract row means first; needs complete columns. Default: auto, chosen by cross-validation.",
+    help="Subtract row means first; needs complete columns. Default: auto, yes under a prior.",
 )
 @click.option(
     "--shrinkage",
@@ -87,7 +95,7 @@ _SCORES_MODEL = (
     type=AutoOr(click.IntRange(0)),
     default="auto",
     help="Number of sweeps that also learn from columns with gaps; needs complete columns."
-    " Default: auto, chosen by cross-validation.",
+    " Default: auto, three sweeps.",
 )
 @click.option(
     "--bounds",
@@ -141,10 +149,12 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
 
     INPUT is a csv, tsv, xlsx, Parquet, npy, npz or netCDF file or a Zarr folder. Empty cells, null and NaN are gaps;
     they may be anywhere. Several files, or a folder of files, are read as triples of row, column and value. Without
-    --output, a table is written to NAME-filled with the ending of the input, and triples to the folder NAME-completed.
+    --output, a table is written to NAME-filled with the ending of the input, and triples to the folder NAME-completed,
+    both in the folder of the input.
 
     Triples that need more than --memory-limit are filled in blocks of columns on the disk. Some columns must then be
     complete. --resume continues an interrupted run. With --engine dask, the workers of a cluster fill the columns.
+    INPUT and --output may be addresses such as s3://bucket/folder; * in an address stands for any name.
     """
     from ..summary import in_words, not_filled, summarise
 
@@ -167,11 +177,11 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
     listed = None if in_sheet else intervals
     _refuse_equal_names([*outputs, scores, report, listed])
     if listed is not None:
-        _check_intervals(listed, engine, force)
+        _check_table(listed, "--intervals", engine, force)
     if report is not None:
-        check_report(report, force)
+        check_output(report, "--report", PAGES, force)
     if scores is not None:
-        _check_scores(scores, engine, force)
+        _check_table(scores, "--scores", engine, force)
     if engine == "memory":
         needs_full = 0 if scores is None else _FEWEST_SCORED
         written_as = {"level": level, "force": force, "how": how}
@@ -260,27 +270,23 @@ def _completed(observations, options: dict, file: str):
         from ...scaling import dask
 
         del options["method"], options["orientation"]
-        with stages() as report:
+        with progress() as report:
             completion = dask.complete(observations, scheduler, random_state=seed, progress=report, **options)
     else:
         with progress("completing") as report:
             completion = complete(observations, random_state=seed, progress=report, **options)
-    return replace(completion, run={**completion.run, "command": _command_line(), "file": file})
+    return replace(completion, run={**completion.run, "command": command_line(), "file": file})
 
 
 def _file_name(inputs) -> str:
     return inputs[0].absolute().name if len(inputs) == 1 else f"{len(inputs):,} files"
 
 
-def _command_line() -> str:
-    return shlex.join(["colonnade", *sys.argv[1:]])
-
-
 def _write_report(completion, report: Path, name: str, force: bool) -> None:
     from ..report.page import write_report
 
     with progress("reporting"):
-        write_report(completion, report, command=_command_line(), name=name, force=force)
+        write_report(completion, report, command=command_line(), name=name, force=force)
 
 
 def _check_how(how: dict, outputs, entries) -> None:
@@ -301,29 +307,13 @@ def _refuse_equal_names(paths) -> None:
             raise click.UsageError(f"{path.name} is named twice: every output needs a name of its own")
 
 
-def _check_scores(path: Path, engine: str, force: bool) -> None:
-    from ..._support.atomic_writing import refuse_existing
-    from ...files import check_scores_path
-
-    if engine != "memory":
-        raise click.UsageError("--scores needs the data in memory; leave it out, or raise --memory-limit")
-    check_scores_path(path)
-    if path.exists() and not force:
-        raise click.UsageError(f"{path} exists; choose another name with --scores, or replace it with --force")
-    refuse_existing(path, force)
-
-
-def _check_intervals(path: Path, engine: str, force: bool) -> None:
-    from ..._support.atomic_writing import refuse_existing
+def _check_table(path: Path, option: str, engine: str, force: bool) -> None:
+    """Refuse a csv or Parquet file that cannot be written beside the result."""
     from ...files import SUFFIXES
 
     if engine != "memory":
-        raise click.UsageError("--intervals needs the data in memory; leave it out, or raise --memory-limit")
-    if SUFFIXES.get(path.suffix.lower()) not in ("csv", "parquet"):
-        raise click.UsageError(f"--intervals writes a csv or Parquet file, or the second sheet of an xlsx; got {path}")
-    if path.exists() and not force:
-        raise click.UsageError(f"{path} exists; choose another name with --intervals, or replace it with --force")
-    refuse_existing(path, force)
+        raise click.UsageError(f"{option} needs the data in memory; leave it out, or raise --memory-limit")
+    check_output(path, option, tuple(end for end, kind in SUFFIXES.items() if kind in ("csv", "parquet")), force)
 
 
 def _write_intervals(completion, path: Path, level: float, force: bool) -> None:
@@ -372,16 +362,18 @@ def _read_in_words(observations) -> str:
 
 
 def _default_output(source: Path, entries: Path | None, form) -> Path:
-    """The name of the output, in the working directory."""
+    """The name of the output, in the folder of the input."""
     if entries is not None:
-        return Path(f"{entries.stem}-filled{entries.suffix}")
-    name = source.absolute().stem
-    return Path(f"{name}-completed" if form.fields is not None else f"{name}-filled{source.suffix or '.' + form.kind}")
+        return beside(entries, "-filled", entries.suffix)
+    if form.fields is not None:
+        return beside(source, "-completed")
+    return beside(source, "-filled", source.suffix or f".{form.kind}")
 
 
 def check_outputs(outputs, entries: Path | None, force: bool) -> None:
     """Refuse outputs that cannot be written, before any work is done."""
     from ..._support.atomic_writing import refuse_existing
+    from ..._support.storage import Url
     from ...files import SUFFIXES, holds_one_zarr
     from ...files.results.saving import is_result
 
@@ -395,6 +387,6 @@ def check_outputs(outputs, entries: Path | None, force: bool) -> None:
             )
         if entries is not None and kind not in ("csv", "parquet", "result"):
             raise click.UsageError(f"with --entries the output must be a csv or Parquet file; got {output}")
-        if os.path.lexists(output) and not force:
+        if (output.exists() if isinstance(output, Url) else os.path.lexists(output)) and not force:
             raise click.UsageError(f"{output} exists; choose another name with --output, or replace it with --force")
         refuse_existing(output, force, is_result if kind == "result" else holds_one_zarr)

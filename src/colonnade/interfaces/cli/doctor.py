@@ -24,6 +24,8 @@ _OPTIONAL = {
     "dask": "dask",
     "distributed": "dask",
     "zarr": "zarr",
+    "fsspec": "remote",
+    "s3fs": "remote",
     "polars": "polars",
     "openpyxl": "excel",
     "xarray": "xarray",
@@ -33,13 +35,31 @@ _OPTIONAL = {
 
 
 @click.command()
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Also compare the versions here with those of the Dask cluster at this address. Exit code 6 if a worker has"
+    " another version of colonnade. Default: this machine only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON. Default: plain text.")
-def command(as_json: bool) -> None:
+def command(scheduler: str | None, as_json: bool) -> None:
     """Show versions, linear algebra libraries, threads and the compiler cache, for bug reports.
 
     Example: colonnade doctor
     """
     facts = facts_of_the_machine()
+    if scheduler is not None:
+        from ...scaling.dask.versions import facts_of_cluster
+
+        facts["cluster"] = facts_of_cluster(scheduler)
+    _show(facts, as_json)
+    if any(line.startswith("colonnade:") for line in facts.get("cluster", {}).get("differences") or ()):
+        failure = click.ClickException("install the same version of colonnade on the workers")
+        failure.exit_code = 6
+        raise failure
+
+
+def _show(facts: dict, as_json: bool) -> None:
     if as_json:
         say(json.dumps(facts))
         return
@@ -51,7 +71,7 @@ def facts_of_the_machine() -> dict:
     """Versions, machine, BLAS, threads, kernel and cache; all of it such that JSON can hold it."""
     from ... import __version__
     from ..._support.threads import default_threads
-    from ...model.kernels.tiles import LANES
+    from ...model.kernels.emitter import LANES
 
     return {
         "colonnade": __version__,
@@ -121,7 +141,23 @@ def _in_words(facts: dict) -> list[str]:
         f"Cache: {cache['folder']}; {kept}",
         "Needed: " + ", ".join(f"{name} {version or 'MISSING'}" for name, version in facts["versions"].items()),
         "Optional: " + ", ".join(_optional_in_words(*pair) for pair in facts["optional"].items()),
+        *_cluster_in_words(facts.get("cluster")),
     ]
+
+
+def _cluster_in_words(cluster: dict | None) -> list[str]:
+    from ..._support.atomic_writing import in_bytes
+
+    if cluster is None:
+        return []
+    memory = "no limit" if cluster["smallest_memory"] is None else in_bytes(cluster["smallest_memory"])
+    size = f"{cluster['workers']:,} workers with {cluster['threads']:,} threads"
+    lines = [f"Cluster: {size}; the smallest worker has {memory} of memory"]
+    if cluster["differences"] is None:
+        return [*lines, "Versions: the cluster did not answer; a worker may be suspended"]
+    same = "the results have the same bytes as here" if cluster["same_bytes"] else "last digits of results may differ"
+    found = cluster["differences"] or ["all versions are the same"]
+    return [*lines, f"Versions: {'; '.join(found)}; {same} on processors of the same kind"]
 
 
 def _library_in_words(library: dict) -> str:

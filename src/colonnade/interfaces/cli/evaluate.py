@@ -11,7 +11,7 @@ import click
 
 from ._lines import say
 from ._logs import in_words, log_options, read_answered, repeats_option, write_answers
-from ._options import progress
+from ._options import PAGES, check_output, progress
 from ._scores import lines_of, record_of_scores, task_lines_of
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -221,10 +221,9 @@ def score_command(
     The rank is the one among the models that answered all questions.
     """
     from ...measuring.evaluation import score
-    from .report import check_report
 
     if report is not None:
-        check_report(report, force)
+        check_output(report, "--report", PAGES, force)
     answered = read_answered(inputs, tasks, metric, filter, repeats)
     o, averaged = answered.observations, _averaged(answered.tasks, average, weights)
     with progress("scoring"):

@@ -8,13 +8,12 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import progress
-
-_PICTURES = ".png", ".svg", ".pdf"
+from ._options import PICTURES, Place, check_output, progress, storage_option
 
 
 @click.command()
-@click.argument("result", type=click.Path(path_type=Path))
+@storage_option
+@click.argument("result", type=Place())
 @click.argument("row")
 @click.argument("column")
 @click.option(
@@ -44,7 +43,7 @@ def command(result: Path, row: str, column: str, level: float, plot: Path | None
     from ...completion import Completion
 
     if plot is not None:
-        _check_picture(plot, force)
+        check_output(plot, "--plot", PICTURES, force)
     with progress("explaining"):
         completion = Completion.load(result)
         places = _place("ROW", row, completion.row_names), _place("COLUMN", column, completion.column_names)
@@ -68,16 +67,6 @@ def _place(what: str, text: str, names):
     if not text.isdecimal():
         raise click.UsageError(f"{what} must be a number from 0, because the result has no names there; got {text!r}")
     return int(text)
-
-
-def _check_picture(plot: Path, force: bool) -> None:
-    from ..._support.atomic_writing import refuse_existing
-
-    if plot.suffix.lower() not in _PICTURES:
-        raise click.UsageError(f"{plot} must end in one of {', '.join(_PICTURES)}")
-    if plot.exists() and not force:
-        raise click.UsageError(f"{plot} exists; choose another name with --plot, or replace it with --force")
-    refuse_existing(plot, force)
 
 
 def _draw(explanation, plot: Path, force: bool) -> None:

@@ -45,9 +45,9 @@ def command(inputs, as_json, **options) -> None:
 
 
 def _picture(observations, blocks: bool) -> list[str]:
-    from ...data.seen_grid import PLAIN_SHADES, SHADES, as_characters, coverage
+    from ...data.seen_grid import PLAIN_SHADES, SHADES, as_characters, seen_shares
 
-    lines = as_characters(coverage(observations, 12, 64), SHADES if blocks else PLAIN_SHADES)
+    lines = as_characters(seen_shares(observations, 12, 64), SHADES if blocks else PLAIN_SHADES)
     edge = "+" + "-" * len(lines[0]) + "+"
     return ["Known values are dark; the fullest columns are at the left:", edge, *(f"|{line}|" for line in lines), edge]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -106,7 +105,7 @@ def _completion(inputs, options: dict):
     """The completion in a result folder, or that of a file."""
     from ...completion import Completion, complete
 
-    if len(inputs) == 1 and (Path(inputs[0]) / "facts.json").is_file():
+    if len(inputs) == 1 and (inputs[0] / "facts.json").is_file():
         return Completion.load(inputs[0])
     with progress("reading"):
         observations = read_input(inputs, options)

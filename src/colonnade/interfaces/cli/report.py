@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import progress
+from ._options import PAGES, Place, check_output, located, progress, storage_option
 
 
 @click.command()
-@click.argument("result", type=click.Path(path_type=Path))
+@storage_option
+@click.argument("result", type=Place())
 @click.option(
     "--output",
     "-o",
@@ -33,9 +34,9 @@ def command(result: Path, output: Path | None, as_json: bool, force: bool) -> No
     from ..report.page import write_report
     from ..summary import summarise
 
-    folder = result.resolve() if result.name in ("", "..") else result
+    folder = located(result)
     output = folder.with_name(f"{folder.name}.html") if output is None else output
-    check_report(output, force)
+    check_output(output, "--output", PAGES, force)
     with progress("reporting"):
         completion = Completion.load(result)
         name = completion.run.get("file") or folder.name
@@ -44,14 +45,3 @@ def command(result: Path, output: Path | None, as_json: bool, force: bool) -> No
         say(json.dumps({"result": str(result), "report": str(output), **summarise(completion)}, allow_nan=False))
     else:
         say(f"Written: {output}")
-
-
-def check_report(output: Path, force: bool) -> None:
-    """Say before any work is done that a report cannot be written."""
-    from ..._support.atomic_writing import refuse_existing
-
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise click.UsageError(f"{output} must end in .html")
-    if output.exists() and not force:
-        raise click.UsageError(f"{output} exists; choose another name, or replace it with --force")
-    refuse_existing(output, force)

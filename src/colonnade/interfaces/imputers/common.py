@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..._support.arguments import OR_AUTO, as_count, as_real, is_auto
+from ..._support.arguments import OR_AUTO, as_count, as_real, as_seed, is_auto
 from ..._support.numbers import array_of, numbers_of
 from ..._support.threads import in_threads, one_blas_thread
 from ...completion import Completion, complete
@@ -27,7 +27,7 @@ _BLOCK_SAMPLES = 64  # and samples that may share one factorisation
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """The scikit-learn methods. A subclass has `_learn`, `_training` and `_without_gaps`."""
+    """The scikit-learn methods. A subclass has `_learn`, `_training`, `_without_gaps`, `_ends` and `_deviations`."""
 
     @one_blas_thread()
     def fit(self, X, y=None):
@@ -77,6 +77,43 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._without_gaps(samples_of(self, X, reset=False))
 
+    @one_blas_thread()
+    def predict_interval(self, X, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Ends between which entries, measured anew, lie with probability `level`.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+        level : float
+            Between 0 and 1. Held-out entries of the training data calibrate the width.
+
+        Returns
+        -------
+        low, high : arrays of shape (n_samples, n_features)
+            Known entries are their own interval; NaN where the data determine nothing.
+        """
+        check_is_fitted(self)
+        level = as_real("level", level, 0, 1, "()")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._ends(samples_of(self, X, reset=False), level)
+
+    @one_blas_thread()
+    def predict_std(self, X) -> np.ndarray:
+        """Standard deviations of the entries about their predictions: 1.645 of them are half a 90 % interval.
+
+        Parameters
+        ----------
+        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        std : array of shape (n_samples, n_features)
+            0 at known entries; NaN where the data determine nothing.
+        """
+        check_is_fitted(self)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._deviations(samples_of(self, X, reset=False))
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -95,47 +132,16 @@ class CompleteSideImputer(Imputer):
         self.bounds = bounds
         self.random_state = random_state
 
-    @one_blas_thread()
-    def predict_interval(self, X, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Ends between which entries, measured anew, lie with probability `level`.
-
-        Parameters
-        ----------
-        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
-        level : float
-            Between 0 and 1. Left-out entries of the training data calibrate the width.
-
-        Returns
-        -------
-        low, high : arrays of shape (n_samples, n_features)
-            Known entries are their own interval; NaN where the data determine nothing.
-        """
-        check_is_fitted(self)
-        level, samples = as_real("level", level, 0, 1, "()"), samples_of(self, X, reset=False)
+    def _ends(self, samples, level: float) -> tuple[np.ndarray, np.ndarray]:
         gaps, filled = np.isnan(samples), self._without_gaps(samples)
-        ends = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            for shift in self._shifts(samples, level):
-                end = (filled + shift).astype(samples.dtype)
-                keep_in_bounds(end, self._bounds)
-                ends.append(np.where(gaps, end, samples))
-        return ends[0], ends[1]
+        low, high = ((filled + shift).astype(samples.dtype) for shift in self._shifts(samples, level))
+        for end in (low, high):
+            keep_in_bounds(end, self._bounds)
+        return np.where(gaps, low, samples), np.where(gaps, high, samples)
 
-    def predict_std(self, X) -> np.ndarray:
-        """Standard deviations of the entries about their predictions.
-
-        Parameters
-        ----------
-        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        std : array of shape (n_samples, n_features)
-            0 at known entries. 1.645 of them are half a 90 % interval.
-        """
-        low, high = self.predict_interval(X, LEVEL)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return (high - low) / (2 * NORMAL)
+    def _deviations(self, samples) -> np.ndarray:
+        low, high = self._ends(samples, LEVEL)
+        return (high - low) / (2 * NORMAL)
 
     def _completion(self, observations: Observations, sizes: str, refine) -> Completion:
         """What `complete` makes of the training data; `sizes` names m and d in words."""
@@ -144,8 +150,10 @@ class CompleteSideImputer(Imputer):
         m, d = observations.shape[0], observations.full_columns.size
         if not is_auto(self.rank):
             as_count("rank", self.rank, 1, min(m, d), f", the smaller of {sizes.format(m, d)}{OR_AUTO}")
-        settings = {name: getattr(self, name) for name in ("rank", "center", "shrinkage", "random_state")}
-        completion = complete(observations, refine=refine, bounds=self.bounds, **settings)
+        self._seed = as_seed(self.random_state)  # Asked for once, because several fits need it.
+        settings = {name: getattr(self, name) for name in ("rank", "center", "shrinkage")}
+        settings["random_state"] = self._seed
+        completion = complete(observations, refine=refine, bounds=self.bounds, method="full columns", **settings)
         if completion.rank or observations.partial_columns.size:
             return completion
         # Nothing is to be filled now, so `complete` did not look for a space; new samples may need one.

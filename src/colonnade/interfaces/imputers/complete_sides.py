@@ -39,7 +39,7 @@ class CompleteRowsImputer(CompleteSideImputer):
         Mean of the complete rows, if it is taken off.
     rank_ : int
     noise_std_ : float
-        Of the complete rows about those directions; NaN if nothing is left over to tell.
+        Of the complete rows about those directions; NaN if nothing is left to estimate it from.
     status_ : int8 array of shape (n_samples,)
         The `colonnade.Status` of every training sample.
     choices_ : dict of str
@@ -71,7 +71,7 @@ class CompleteRowsImputer(CompleteSideImputer):
         self.components_ = completion.basis.T
         self.center_ = completion.center
         self._space, self._penalty = completion.space, completion.penalty
-        self._taught = completion
+        self._completed = completion
         return completion
 
     def _training(self, completion) -> np.ndarray:
@@ -82,17 +82,17 @@ class CompleteRowsImputer(CompleteSideImputer):
         at, features = np.nonzero(np.isnan(samples))
         shifts = [np.zeros(samples.shape), np.zeros(samples.shape)]
         if at.size:
-            longer = self._taught.extend(samples.astype(self._taught.dtype).T)
-            places = features, self._taught.shape[1] + at
+            longer = self._completed.extend(samples.astype(self._completed.dtype).T)
+            places = features, self._completed.shape[1] + at
             for shift, end in zip(shifts, longer.interval(*places, level)):
                 shift[at, features] = end - longer.entries(*places)
         return shifts
 
     def _predict(self, samples, at, known, predicted, n_threads) -> None:
-        """Write every entry of the samples as the complete rows tell it; NaN in samples that are not determined."""
-        if self._taught.learned is not None:  # Few rows are complete, so that all taught: see `complete`.
-            longer = self._taught.extend(samples.astype(self._taught.dtype).T)
-            predicted[:] = longer.columns(np.arange(self._taught.shape[1], longer.shape[1])).T
+        """Write predictions of all entries of the samples; NaN in samples that are not determined."""
+        if self._completed.learned is not None:  # It learned from all rows.
+            longer = self._completed.extend(samples.astype(self._completed.dtype).T)
+            predicted[:] = longer.columns(np.arange(self._completed.shape[1], longer.shape[1])).T
             return
         observations = _rows_as_columns(samples.shape, at, known)
         space = _in_precision(self._space, samples.dtype)
@@ -127,7 +127,7 @@ class CompleteColumnsImputer(CompleteSideImputer):
     intercept_ : array of shape (n_features_in_,)
     rank_ : int
     noise_std_ : float
-        Of the complete features about the space; NaN if nothing is left over to tell.
+        Of the complete features about the space; NaN if nothing is left to estimate it from.
     status_ : int8 array of shape (n_features_in_,)
         The `colonnade.Status` of every feature.
     choices_ : dict of str
@@ -168,30 +168,35 @@ class CompleteColumnsImputer(CompleteSideImputer):
         self.components_ = completion.coefficients
         A = samples[:, self.complete_features_]
         self._predictor = _Predictor.of(A, completion.space)
-        self._gap_filler = CompleteRowsImputer(**self.get_params()).fit(A)
+        self._gap_filler = CompleteRowsImputer(**self.get_params() | {"random_state": self._seed}).fit(A)
         self._samples, self._spreading = samples, None
         return completion
 
     def _training(self, completion) -> np.ndarray:
         """Refined, if that is asked for: with what the rows of the training have and new ones have not."""
         if is_auto(self.refine) or self.refine:
-            completion = complete(completion.observations, **self.get_params())
+            completion = complete(completion.observations, **self.get_params() | {"random_state": self._seed})
         return np.ascontiguousarray(completion.to_dense())
 
     def _predict(self, samples, at, known, predicted, n_threads) -> None:
-        """Write every entry of the samples as their complete features tell it; these as they are or are filled."""
+        """Write predictions from complete features; these as they are or are filled."""
         A = np.empty((len(samples), self.complete_features_.size), samples.dtype)
         self._gap_filler._fill(samples[:, self.complete_features_], A, n_threads)
         predicted[:] = self._linear(A)
         predicted[:, self.complete_features_] = A
 
     def _shifts(self, samples, level: float) -> list[np.ndarray]:
-        """Ends of intervals less the prediction, as a factor model of the training data says of its own."""
+        """Ends of intervals less the prediction: those of a factor model that sees the complete features only.
+
+        `transform` uses no other entries, so intervals that rest on all entries would be too narrow.
+        """
         spreading: LowRankImputer | None = self._spreading
         if spreading is None:  # Learned at the first question: most users ask for no intervals.
-            spreading = self._spreading = LowRankImputer(random_state=self.random_state).fit(self._samples)
-        filled = spreading.transform(samples)
-        return [end - filled for end in spreading.predict_interval(samples, level)]
+            spreading = self._spreading = LowRankImputer(random_state=self._seed).fit(self._samples)
+        known = np.full_like(samples, np.nan)
+        known[:, self.complete_features_] = samples[:, self.complete_features_]
+        filled = spreading.transform(known)
+        return [end - filled for end in spreading.predict_interval(known, level)]
 
     def _linear(self, A) -> np.ndarray:
         """The linear function of complete features, shape (k, n_complete), for all features; NaN if undetermined."""

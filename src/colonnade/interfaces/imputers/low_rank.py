@@ -9,19 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from ..._support.arguments import as_choice, as_generator, as_real
-from ..._support.threads import one_blas_thread
+from ..._support.arguments import as_choice, as_generator
 from ...completion import Completion, complete
 from ...data.observations import Observations
 from ...model.column_space import fix_signs
 from ...model.factor_model import FactorModel
-from ...model.leverage import leave_out
+from ...model.leverage import leave_out, whole_and_noise
 from ...model.selection import Learned, solve_new_columns
 from ...uncertainty.draws import LEVEL, NORMAL
+from ...uncertainty.held_out import no_scores
+from ...uncertainty.parts import Parts
+from ...uncertainty.student import from_normal, together
 from ...uncertainty.table_calibration import TableCalibration, calibrate_table
-from .common import Imputer, keep_in_bounds, samples_of, without_infinite
+from .common import Imputer, keep_in_bounds, without_infinite
 
 _BLOCK_NUMBERS = 10_000_000  # Numbers in the covariances of the samples that are filled at a time: 80 MB.
 
@@ -91,51 +92,22 @@ class LowRankImputer(Imputer):
         self.random_state = random_state
         self.sample_posterior = sample_posterior
 
-    @one_blas_thread()
-    def predict_interval(self, X, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Ends between which entries, measured anew, lie with probability `level`.
-
-        Parameters
-        ----------
-        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
-        level : float
-            Between 0 and 1. Held-out entries of the training data calibrate the width.
-
-        Returns
-        -------
-        low, high : arrays of shape (n_samples, n_features)
-            Known entries are their own interval.
-        """
-        check_is_fitted(self)
-        level = as_real("level", level, 0, 1, "()")
-        samples = samples_of(self, X, reset=False)
+    def _ends(self, samples, level: float) -> tuple[np.ndarray, np.ndarray]:
         low, high = samples.copy(), samples.copy()
         with np.errstate(over="ignore", invalid="ignore"):
             for gaps in self._gaps(samples):
-                spread, center = gaps.factors(self._calibration) * gaps.deviations(), gaps.predictions()
-                for target, end in zip((low, high), self._calibration.ends(level)):
+                factors, ends = gaps.factors_and_ends(self._calibration, level)
+                spread, center = factors * gaps.deviations(self._calibration.parts), gaps.predictions()
+                for target, end in zip((low, high), ends):
                     gaps.write(target, center + end * spread, self._bounds)
         return low, high
 
-    @one_blas_thread()
-    def predict_std(self, X) -> np.ndarray:
-        """Standard deviations of the entries about their predictions.
-
-        Parameters
-        ----------
-        X : array, masked array, data frame or Arrow table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        std : array of shape (n_samples, n_features)
-            0 at known entries. Calibrated so that 1.645 of them are half a 90 % interval, and without the bounds.
-        """
-        check_is_fitted(self)
-        samples = samples_of(self, X, reset=False)
+    def _deviations(self, samples) -> np.ndarray:
+        """Calibrated deviations, without the bounds."""
         std = np.where(np.isnan(samples), np.nan, 0).astype(samples.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             for gaps in self._gaps(samples):
-                gaps.write(std, self._to_normal * gaps.factors(self._calibration) * gaps.deviations(), None)
+                gaps.write(std, gaps.to_normal(self._calibration) * gaps.deviations(self._calibration.parts), None)
         return std
 
     def _learn(self, samples) -> Completion:
@@ -150,8 +122,8 @@ class LowRankImputer(Imputer):
         model = replace(learned.model, Z=no_columns, column_covariance=np.zeros((0, 0)))
         self._learned = replace(learned, model=model, held_out=None)
         # Factors of the training samples are not needed again either: the known entries of a sample tell its factor.
-        none = np.zeros(0)
-        self._calibration = replace(calibrate_table(learned, completion.observations), row_factors=none, x=none)
+        none, found = np.zeros(0), calibrate_table(learned, completion.observations)
+        self._calibration = replace(found, row_factors=none, row_degrees=none, x=none, scores=no_scores())
         self._keep(model, completion.choices)
         return completion
 
@@ -184,14 +156,9 @@ class LowRankImputer(Imputer):
             for gaps in self._gaps(samples):
                 values = gaps.predictions()
                 if draw is not None:
-                    values += self._to_normal * gaps.factors(self._calibration) * draw.deviations(gaps)
+                    values += gaps.to_normal(self._calibration) * draw.deviations(gaps, self._calibration.parts)
                 gaps.write(filled, values, self._bounds)
         return without_infinite(filled)
-
-    @property
-    def _to_normal(self) -> float:
-        """By which calibrated deviations are multiplied, so that normal 90 % intervals are ours."""
-        return self._calibration.half_width(LEVEL) / NORMAL
 
     def _gaps(self, samples):
         """The samples that have gaps, solved some at a time."""
@@ -236,18 +203,26 @@ class _Gaps:
     def predictions(self) -> np.ndarray:
         return self.model.predict(self.features, self.samples)
 
-    def deviations(self) -> np.ndarray:
-        return self.model.deviations(self.features, self.samples)
+    def deviations(self, parts: Parts) -> np.ndarray:
+        return parts.deviations(*whole_and_noise(self.model, self.features, self.samples))
 
-    def factors(self, calibration: TableCalibration) -> np.ndarray:
-        """By which predicted deviations are multiplied: factors of the features, and of the samples by what is known.
+    def factors_and_ends(self, calibration: TableCalibration, level: float) -> tuple[np.ndarray, list[np.ndarray]]:
+        """By which predicted deviations are multiplied, and the ends of intervals in these.
 
-        Samples are rows of the table that was calibrated, and columns of its model.
+        The factors are those of the features, and of the samples by what is known. Samples are rows of the table that
+        was calibrated, and columns of its model.
         """
         features, samples = self.known.rows.astype(np.int64), self.known.entry_columns.astype(np.int64)
         found = leave_out(self.model, features, samples, self.known.values.astype(np.float64))
-        of_samples = calibration.factors_of_new_rows(samples, features, found, self.which.size)
-        return of_samples[self.samples] * calibration.column_factors[self.features]
+        of_samples, degrees = calibration.factors_of_new_rows(samples, features, found, self.which.size)
+        degrees = together(degrees[self.samples], calibration.column_degrees[self.features])
+        ends = [from_normal(end, degrees) for end in calibration.ends(level)]
+        return of_samples[self.samples] * calibration.column_factors[self.features], ends
+
+    def to_normal(self, calibration: TableCalibration) -> np.ndarray:
+        """By which predicted deviations are multiplied, so that normal 90 % intervals are ours."""
+        factors, (low, high) = self.factors_and_ends(calibration, LEVEL)
+        return factors * (high - low) / (2 * NORMAL)
 
     def write(self, target, values, bounds) -> None:
         """Write values at the gaps of all samples."""
@@ -275,7 +250,7 @@ class _Draw:
         f = learned.model
         return cls(_drawn(f.U, f.row_covariance, rng), rng)
 
-    def deviations(self, gaps: _Gaps) -> np.ndarray:
+    def deviations(self, gaps: _Gaps, parts: Parts) -> np.ndarray:
         """Drawn fit + noise - fit, in the units of the data, before calibration."""
         f = gaps.model
         Z = f.Z.copy()
@@ -283,7 +258,7 @@ class _Draw:
         predicted = gaps.predictions()
         fitted = replace(f, U=self.U, Z=Z).predict(gaps.features, gaps.samples)
         noise = (f.unit * np.sqrt(f.own_noise))[gaps.features] * self.rng.standard_normal(gaps.features.size)
-        return fitted - predicted + noise
+        return np.sqrt(parts.fit) * (fitted - predicted) + np.sqrt(parts.noise) * noise
 
 
 def _drawn(means, packed, rng) -> np.ndarray:

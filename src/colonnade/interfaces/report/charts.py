@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 8, 36  # Margins in units of the drawing, about a pixel each.
 _LETTER = 6.2  # Width of a letter in the same units, to know how long a label is.
 _WIDE, _NARROW = 430, 360  # Widths of a chart where two or three stand side by side.
-_MOST_BARS = 120
+_MOST_BARS = 120  # Bars of a chart, each about 2.5 pixels wide.
 _FEW = 40  # Values of a series up to which their dots are large.
 
 

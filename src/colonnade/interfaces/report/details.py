@@ -62,10 +62,11 @@ def open_columns(completion, table) -> list[dict]:
     uncertain = (uncertain / largest).round(9)  # Rounding errors must not decide which column comes first.
     order = np.lexsort((-uncertain, [badness[str(verdict)] for verdict in open_ones.verdict]))
     names = completion.column_names
-    return [_open_column(one, names, badness) if k < MOST_ROWS else {} for k, one in enumerate(open_ones[order])]
+    m = completion.shape[0]
+    return [_open_column(one, names, badness, m) if k < MOST_ROWS else {} for k, one in enumerate(open_ones[order])]
 
 
-def _open_column(one, names, badness: dict) -> dict:
+def _open_column(one, names, badness: dict, m: int) -> dict:
     verdict, j = str(one["verdict"]), int(one["column"])
     return {
         "column": j,
@@ -76,7 +77,7 @@ def _open_column(one, names, badness: dict) -> dict:
         "more_entries": int(one["more_entries"]),
         "verdict": verdict,
         "badness": badness[verdict],
-        "remedy": remedy(verdict, int(one["more_entries"])),
+        "remedy": remedy(verdict, int(one["more_entries"]), m - int(one["n_observed"])),
     }
 
 

@@ -9,7 +9,7 @@ from .cells import LEVEL, plain_name
 
 _LIGHTS = {"use it": "good", "use it with care": "care", "do not use it": "bad"}
 _NARROW, _WIDE = 0.8, 0.98  # Shares inside 90 % intervals that the verdict calls too narrow and too wide.
-_NAMED = 3
+_NAMED = 3  # Columns in a sentence.
 
 
 def first_screen(completion, summary: dict, found: HeldOut | None, name: str | None, worst: list) -> dict:

@@ -7,7 +7,7 @@ import io
 
 import numpy as np
 
-from ...data.seen_grid import coverage_of_parts
+from ...data.seen_grid import seen_shares_of_parts
 from .cells import Cells, Units, name_of
 
 _TAILS = 2, 98  # Percent of the known values between which colours change: outliers must not flatten the rest.
@@ -55,7 +55,7 @@ def gap_map(completion, parts) -> str:
 
     `parts` are the observations of all columns, one after the other.
     """
-    shares = 1 - coverage_of_parts(parts, completion.shape, completion.n_observed, *_GAP_GRID)
+    shares = 1 - seen_shares_of_parts(parts, completion.shape, completion.n_observed, *_GAP_GRID)
     pixels = np.zeros((*shares.shape, 4), np.uint8)
     pixels[..., :3] = _MISSING
     pixels[..., 3] = (255 * np.where(shares > 1e-9, 0.15 + 0.85 * shares, 0)).astype(np.uint8)

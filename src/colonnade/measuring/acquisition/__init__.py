@@ -8,10 +8,10 @@ from ..._support.arguments import as_choice, as_count, as_generator, as_real
 from ..._support.logs import logged
 from ...completion import Completion
 from ...data.sources import as_source
+from ._completing import completion_of
 from ._measuring import Measurements
 from ._spending import spend
 from ._surveying import Survey
-from ._teaching import completion_of
 
 
 @logged

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._support.numbers import unit_of
 from ..._support.threads import one_blas_thread
 
-_FOLDS = 10
-_STEPS = 200
-_TAUGHT = 0.1  # what an entry of a partial column teaches the refined space, an entry of a full one being 1
+_FOLDS = 10  # Parts of the full columns that are held out in turn.
+_STEPS = 200  # Most steps to the fixed point; about 20 are usual.
+_LEARNED = 0.1  # What an entry of a partial column adds to the space, where one of a full column adds 1.
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,6 @@ class Forecast:
             if before - q <= 1e-6 * before:
                 break
         return q
-
-
-def unit_of(A) -> float:
-    """A power of two near the largest entry: to divide by it rounds nothing, and no square overflows."""
-    return float(np.ldexp(1.0, np.clip(np.frexp(np.abs(A).max(initial=0))[1], -1000, 1000)))
 
 
 @one_blas_thread()
@@ -111,8 +107,8 @@ def more_columns_pay(A, n_columns: int, left: int) -> bool:
     b = (before.noise - now.noise) / (1 / few - 1 / many)
 
     def error(d):
-        taught = d + _TAUGHT * (left / m + D - d)
-        noise = max(now.noise + b * (1 / taught - 1 / many), 0.0)
+        worth = d + _LEARNED * (left / m + D - d)
+        noise = max(now.noise + b * (1 / worth - 1 / many), 0.0)
         return replace(now, noise=noise).error(min(m, (left + (D - d) * m) / (n_columns - d)))
 
     more = min(max(D + 1, 1.1 * D), n_columns - 1, D + left / m)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..._support.numbers import unit_of
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
 from ...model.column_space import ColumnSpace, fit_column_space
@@ -13,9 +14,9 @@ from ...model.full_columns.learn import penalty_of
 from ...model.full_columns.trials import left_out
 from ...model.solve import solve_columns
 from ..row_selection import grow_rows, select_rows
-from ._forecasting import Forecast, forecasts, largest_size, unit_of
+from ._completing import completion_of, without_gaps
+from ._forecasting import Forecast, forecasts, largest_size
 from ._measuring import Measurements
-from ._teaching import completion_of, without_gaps
 
 _SELECTED = 0.75  # of a column's entries at selected rows; the rest at random ones, which show what those do not
 _FIRST = 0.75  # of the entries that partial columns get, before any of them has shown that it needs more

@@ -15,9 +15,9 @@ from ..._support.threads import one_blas_thread
 from ...model.column_space import ColumnSpace
 from ...model.solve import Status, solve_columns
 from ..row_selection import grow_rows, select_rows
+from ._completing import without_gaps
 from ._forecasting import more_columns_pay
 from ._measuring import Measurements
-from ._teaching import without_gaps
 
 _SPARE = 2  # entries beyond the rank that must fit before a column counts as explained
 _SURE = 30  # further ones for the first such column, as data of few different numbers fit by chance
@@ -57,11 +57,7 @@ class Survey:
 
     def matrix(self) -> np.ndarray:
         """The columns read in full, shape (m, d), NaN where an entry is missing."""
-        A = np.full((self.basis.shape[0], len(self.full)), np.nan, self.measurements.dtype, order="F")
-        for k, j in enumerate(self.full):
-            rows, values = self.measurements.column(j)
-            A[rows, k] = values
-        return A
+        return self.measurements.take(self.full).to_dense()
 
     def run(self) -> bool:
         """Read columns while that pays; whether all columns are explained or read in full in the end."""

@@ -106,13 +106,14 @@ def compare(data, a, b, *, level: float = 0.9, **options) -> Comparison:
     unit, e = found.answers.scale.width, found.estimates
     variance = _variance(e, i, j)
     widening = max(e.widening[i], e.widening[j])
-    counts = o.n_observed[[i, j]]
-    freedom = max(int(min(np.where(counts < o.shape[0], counts, counts.max()))) - 1, 1)
+    m, answered = found.n_counted
+    counts = answered[[i, j]]
+    freedom = max(int(min(np.where(counts < m, counts, counts.max()))) - 1, 1)
     error = widening * float(np.sqrt(variance))
     difference = float(e.score[i] - e.score[j])
     half = float(t_quantile(level, freedom + 1)) * error
-    common = int((found.answers.seen[:, i] & found.answers.seen[:, j]).sum())
-    more = _more_questions(abs(difference), half, int(counts.min()), o.shape[0])
+    common = int((found.answers.seen[:, i] & found.answers.seen[:, j])[found.counted].sum())
+    more = _more_questions(abs(difference), half, int(counts.min()), m)
     return Comparison(
         found.names[i], found.names[j], unit * difference, unit * (difference - half), unit * (difference + half),
         level, unit * error, freedom, common, more,

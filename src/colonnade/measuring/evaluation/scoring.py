@@ -81,6 +81,7 @@ class Scores:
     observations: Observations
     answers: Answers
     estimates: Estimates
+    counted: np.ndarray  # (m,): which questions have a weight.
 
     @property
     def names(self) -> list[str]:
@@ -98,9 +99,15 @@ class Scores:
 
         Variances fall as 1 / k - 1 / m with the number k of answers; without any, as for the first one.
         """
-        m, k = self.observations.shape[0], np.maximum(self.table.n_observed, 1)
+        m, answered = self.n_counted
+        k = np.maximum(answered, 1)
         # 1 / (1 / m + (1 / k - 1 / m) / 4) in whole numbers, so that no rounding asks for one question more.
-        return -(-4 * m * k // (m + 3 * k)).astype(np.int64) - self.table.n_observed
+        return -(-4 * m * k // (m + 3 * k)).astype(np.int64) - answered
+
+    @property
+    def n_counted(self) -> tuple[int, np.ndarray]:
+        """Questions with a weight, and how many of them each model answered: tasks without weight do not count."""
+        return int(self.counted.sum()), self.answers.seen[self.counted].sum(axis=0)
 
 
 @one_blas_thread()
@@ -167,9 +174,10 @@ def score(
     if design in ("auto", "chosen") and tasks.is_uniform:
         chosen = recognised(o) if design == "auto" else ~answers.full
         if chosen.any():
-            remarks += _use_chosen(o, table, chosen, level, rng)
+            remarks += _use_chosen(answers, table, found[0], chosen, (o, level, rng))
     named = {name: _short_table(answers, one) for name, one in zip(tasks.names, found[1:])}
-    return Scores(table, named, sorted(remarks), level, surprises, expected, o, answers, found[0])
+    counted = tasks.weights > 0
+    return Scores(table, named, sorted(remarks), level, surprises, expected, o, answers, found[0], counted)
 
 
 def estimate_all(answers: Answers, domains, sampling: Sampling, level: float, rng):
@@ -314,12 +322,22 @@ def _drawn_statistic(difficulty, seen, strata) -> tuple[float, int]:
     return (difference / np.sqrt(variance), n) if variance > 0 else (0.0, n)
 
 
-def _use_chosen(o: Observations, table, chosen, level: float, rng) -> list:
-    """Replace the scores of columns with chosen questions by those of the model that they were chosen for."""
-    score, half = scores_of_chosen(o, level, rng)
+def _use_chosen(answers: Answers, table, found: Estimates, chosen, given) -> list:
+    """Replace the scores of columns with chosen questions by those of the model that they were chosen for.
+
+    `given` are the observations, the level and the random generator of `scores_of_chosen`.
+    """
+    o, level, _ = given
+    score, half = scores_of_chosen(*given)
     limits = o.values.min(), o.values.max()
+    half = np.minimum(half, limits[1] - limits[0])
     for field, value in (("score", score), ("low", score - half), ("high", score + half), ("predicted", score)):
         table[field][chosen] = value[chosen].clip(*limits)
+        getattr(found, field)[chosen] = answers.scale.to_unit(table[field][chosen])
+    found.variance[chosen] = (half / t_quantile(level, 0) / answers.scale.width)[chosen] ** 2
+    for field, value in ((found.own_weight, 0.0), (found.beyond, 0.0), (found.widening, 1.0)):
+        field[chosen] = value
+    found.influence[:, chosen] = 0.0
     table.own_weight[chosen] = 0.0
     _rank(table, o)
     words = "its questions were chosen, not drawn: the score is right only if the model is like the known ones"

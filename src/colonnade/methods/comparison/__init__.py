@@ -61,7 +61,7 @@ def compare(
         d and s, for a Source or a matrix without gaps.
     random_state : None, int or numpy Generator
     progress : function, optional
-        Called as ``progress(done, total)`` now and then; of `total` methods, `done` with fractions.
+        Called as ``progress(stage, done, total)`` now and then; of `total` methods, `done` with fractions.
 
     Returns
     -------

@@ -14,8 +14,8 @@ from ._hiding import Hidden, rms
 from ._methods import Task, row_means
 from ._results import Result, one_line
 
-_ASKED_INTERVALS = 20_000  # hidden entries of which the interval is computed
-_NORMAL = 1.6449  # standard errors of a 90 % interval
+_ASKED_INTERVALS = 20_000  # Hidden entries whose intervals are computed; more change the share by less than 1 %.
+_NORMAL = 1.6449  # Standard errors of a 90 % interval.
 _LARGEST = np.finfo(np.float64).max
 
 

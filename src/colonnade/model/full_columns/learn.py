@@ -1,7 +1,7 @@
-"""Stage 3c, the learning: which column space, center and noise serve the columns that are to be filled.
+"""Learning from full columns: which column space, center and noise variance predict the other columns best.
 
 Every choice is judged by leaving out observed entries of the partial columns, one at a time: predicted from the others
-of its column, how far is it off? Where these tell little, full columns are hidden and asked too (see `jury`).
+of its column, how far is it off?
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from ..._support.arguments import as_generator, is_auto
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
 from ..column_space import ColumnSpace, fit_about_means, fit_column_space, truncated, with_offset
-from ..leaving_out import Model, is_no_chance, leave_one_out
+from ..leaving_out import MANY_COLUMNS, is_no_chance, leave_one_out
 from ..solve import solve_columns
-from .jury import Jury, is_unsure
-from .losses import best_noise, losses_with_midpoints, with_midpoints
+from .validation import ValidationColumns, best_noise, losses_with_midpoints, with_midpoints
 from .wild_entries import without_wild
 
 _ASKED_ENTRIES = 4_000  # of partial columns that are left out
@@ -27,16 +26,12 @@ _ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
 _FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
 _PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, a half up to so many
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # noise variances that are tried, as shares of an entry's variance
-_OFFSET_SHARES = 0.0, 0.01, 1.0  # variances of an offset common to a column's entries, likewise
+_OFFSET_SHARES = 0.0, 0.01, 1.0  # Variances of an offset of whole columns that are tried, in variances of an entry.
 _RANK_GROWTH = 1.6
 _LESS_NOISE = 0.01  # of the noise beside all directions: fewer of them explain less, and leave no less
 _AS_GOOD = 1.006  # times the mean square error, which the directions before a drop may have
 _STEP = 0.5  # to which share the variance falls at least where directions may be cut off
-_DROP = 10.0  # by which the variance falls from one direction to the next where the signal seems to end
-_HOPELESS = 2.0  # times the mean square error with all directions: with still fewer it is no less
-_ALIKE = 1e-6  # of the variance, by which spaces about the row means and about zero may differ but for these
-_LIKELY = 0.5  # standard errors by which another center or offset must beat the usual one
-_SURE = 2.0  # standard errors by which one of many ranks must, which chance favours
+_LIKELY = 0.5  # Standard errors by which another center or offset must predict better than the usual one.
 _ALL_DIRECTIONS = "the maximum available"
 _TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
@@ -163,15 +158,16 @@ def learn(
     variances = space_with(center=center is True).variances
     if variances.size and not 1e-280 < variances[0] < 1e280:
         return without_judging("variances of such numbers leave the range: rescale the data")
-    if observations.n_observed[asked].sum() < _FEW_ENTRIES:
+    n_full = observations.full_columns.size
+    # A few columns say little of others: half of many full ones, with entries hidden, say more.
+    if observations.n_observed[asked].sum() < _FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
         pretended = _pretend(observations, rng)
         if pretended is not None:
             lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
             return _again(lesson, observations, rank)
     if asked.size == 0:
         return without_judging("not tested, because there are too few complete columns and entries")
-    jury = Jury(observations.take(asked))
-    return _choose(space_with, jury, lambda: jury.with_full_columns(observations, rng), rank, center, shrinkage)
+    return _choose(space_with, ValidationColumns(observations.take(asked)), rank, center, shrinkage)
 
 
 def _asked_columns(o: Observations, rng) -> np.ndarray:
@@ -254,154 +250,70 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
     return Lesson(space, lesson.noise_variance, {**lesson.choices, "rank": words})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A way to fill, and its losses: the square error of every column of the jury, or entry where these are few.
-
-    An offset is judged beside the space, and becomes a part of it when it is chosen.
-    """
+    """A space with a noise variance, and its losses at the validation columns or, where these are few, entries."""
 
     losses: np.ndarray
     space: ColumnSpace
     noise_variance: float
-    offset: float
 
     @property
     def error(self) -> float:
         return float(self.losses.mean()) if self.losses.size else 0.0
 
-    def is_clearly_better_than(self, other: _Candidate, n_standard_errors: float = _SURE) -> bool:
-        """By more than chance, as the losses tell that both have at the same places."""
-        if not np.isfinite(self.error) or not np.isfinite(other.error) or self.losses.size < 2:
-            return self.error < other.error
-        return is_no_chance(other.losses - self.losses, n_standard_errors)
 
-
-def _choose(space_with: Callable, jury: Jury, wider_jury: Callable, rank, center, shrinkage) -> Lesson:
-    """The least leave-one-out error: first over center and offset with all directions, then over the rank."""
+def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrinkage) -> Lesson:
+    """The center, offset, noise variance and rank with the least leave-one-out error."""
     centers = (True, False) if center == "auto" else (center,)
-    offsets = _OFFSET_SHARES if center == "auto" and shrinkage != 0 else (0.0,)
-    spaces = [space_with(center=with_center) for with_center in centers]
-    at_once = [spaces] if rank == "auto" and shrinkage != 0 and _are_alike(spaces) else [[space] for space in spaces]
-
-    def judged(jury):
-        return [c for some in at_once if some[0].rank for c in _judge(some, jury, shrinkage, offsets)]
-
-    whole = judged(jury)
-    if not whole:
-        return Lesson(spaces[0], 0.0, choices_in_words(spaces[0], centers[0], 0.0, rank))
-    if shrinkage == "auto" and is_unsure(whole[0].losses) and (wider := wider_jury()):
-        jury, whole = wider, judged(wider)
-    candidates = whole
-    if rank == "auto" and shrinkage == 0:  # all directions may have no prediction; each center needs its ranks
-        shorter = [_judge_one(truncated(c.space, r), jury, 0) for c in whole for r in _ranks(c.space, 1.0)]
-        candidates = sorted(whole + shorter, key=lambda c: c.error)
-    best = _best_of(candidates, _LIKELY)
-    is_whole = any(best is c for c in whole)
-    best = replace(best, space=with_offset(best.space, best.offset))
-    if rank == "auto" and shrinkage != 0:
-        shorter = _shorter(best, jury, shrinkage)
-        found = _best_of([best, *sorted(shorter, key=lambda c: c.error)], _SURE)
-        at_drops = [c for c in shorter if _ends_at_a_drop(c.space.rank, best.space)]
-        fewer = min(at_drops, key=lambda c: c.error, default=found)
-        found = fewer if fewer.error <= _AS_GOOD * found.error else found
-        is_whole, best = found is best, found
-    how = _ALL_DIRECTIONS if is_whole else "by leaving out"
-    how += ", with a constant offset per column" if best.offset else ""
-    choices = choices_in_words(best.space, best.space.center is not None, best.noise_variance, rank, how, best.offset)
-    choices["fit"] = _fit_words(best, jury, spaces[0].center)
-    return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=rank == "auto" and not is_whole)
+    offsets = _OFFSET_SHARES if center == rank == "auto" and shrinkage != 0 else (0.0,)
+    spaces = [space for space in map(space_with, centers) if space.rank]
+    if not spaces:
+        return Lesson(space_with(centers[0]), 0.0, choices_in_words(space_with(centers[0]), centers[0], 0.0, rank))
+    kinds = [(space, share) for space in spaces for share in offsets]
+    # Beside the row means even numbers far from zero have a small variance, and the noise is a share of that.
+    noise = _NOISE_SHARES * (spaces[0].entry_variance or 1.0) if is_auto(shrinkage) else np.array([float(shrinkage)])
+    judged = [_judge(with_offset(*kind), asked, noise) for kind in kinds]
+    whole = best = _best_of(judged)
+    space, offset = whole.space, kinds[judged.index(whole)][1]
+    if rank == "auto" and shrinkage == 0:  # All directions may have no prediction.
+        shorter = (_judge(truncated(space, r), asked, noise) for r in _ranks(space))
+        best = min([whole, *shorter], key=lambda c: c.error)
+    elif rank == "auto" and (drop := _largest_drop(space)) is not None:
+        enough = noise >= min(_LESS_NOISE * whole.noise_variance, noise[-1])
+        shorter = _judge(truncated(space, drop), asked, noise[enough])
+        best = shorter if shorter.error <= _AS_GOOD * whole.error else whole
+    how = _ALL_DIRECTIONS if best is whole else "by leaving out"
+    how += ", with a constant offset per column" if offset else ""
+    choices = choices_in_words(best.space, space.center is not None, best.noise_variance, rank, how, offset)
+    choices["fit"] = _fit_words(best, asked, spaces[0].center)
+    has_chosen = rank == "auto" and best is not whole
+    return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=has_chosen)
 
 
-def _are_alike(spaces: list[ColumnSpace]) -> bool:
-    """Whether the space about zero is the space about the row means with these as a direction more, in all digits."""
-    if len(spaces) < 2 or spaces[0].rank == 0:
-        return False
-    about_means, about_zero = (float(space.variances.sum()) for space in spaces)
-    c = spaces[0].center.astype(np.float64)
-    return spaces[1].rank >= spaces[0].rank and abs(about_means + c @ c - about_zero) <= _ALIKE * about_zero
-
-
-def _shorter(whole: _Candidate, jury: Jury, shrinkage) -> list[_Candidate]:
-    """Fewer and fewer directions, until some that are needed are left out.
-
-    The first are those before the largest drop of the variances, if they may be enough, and more while more help.
-    """
-
-    def judged(rank):
-        least_noise = _LESS_NOISE * whole.noise_variance
-        return _judge_one(truncated(whole.space, rank), jury, shrinkage, least_noise, whole.offset)
-
-    ranks, drop, found = _ranks(whole.space), _largest_drop(whole.space), []
-    if drop is not None:
-        found.append(judged(drop))
-        first, ranks = found[0], [rank for rank in ranks if rank != drop]
-        if not whole.is_clearly_better_than(first):
-            is_noise = _ends_at_a_drop(drop, whole.space) and first.error <= whole.error
-            beyond = [] if is_noise or first.is_clearly_better_than(whole) else [rank for rank in ranks if rank > drop]
-            for rank in beyond:
-                found.append(judged(rank))
-                if found[-1].error >= found[-2].error:
-                    break
-            ranks = [rank for rank in ranks if rank < drop]
-    worse = 0
-    for rank in reversed(ranks):
-        found.append(judged(rank))
-        is_worse = whole.is_clearly_better_than(found[-1])
-        worse = worse + 1 if is_worse else 0
-        if worse == 2 or (is_worse and found[-1].error > _HOPELESS * whole.error):
-            break
-    return found
-
-
-def _best_of(candidates: list[_Candidate], n_standard_errors: float) -> _Candidate:
-    """The first, unless a later one is better by so many standard errors."""
+def _best_of(candidates: list[_Candidate]) -> _Candidate:
+    """The first, unless a later one is better by more than chance; losses of all are at the same places."""
     best = candidates[0]
     for candidate in candidates[1:]:
-        best = candidate if candidate.is_clearly_better_than(best, n_standard_errors) else best
+        is_known = np.isfinite(best.error) and np.isfinite(candidate.error) and best.losses.size > 1
+        is_better = is_no_chance(best.losses - candidate.losses, _LIKELY) if is_known else candidate.error < best.error
+        best = candidate if is_better else best
     return best
 
 
-def _judge(spaces: list[ColumnSpace], jury: Jury, shrinkage, offsets, least_noise=0.0, offset=0.0) -> list[_Candidate]:
-    """For every space and offset beside it a noise variance, and the losses with it.
-
-    The spaces are one, or one about the row means and after it the same about zero; `offset` is what they have of it
-    already.
-    """
-    scales = [space.entry_variance or 1.0 for space in spaces]
-    noise = _NOISE_SHARES * scales[0] if shrinkage == "auto" else np.array([shrinkage], dtype=np.float64)
-    noise = noise[noise >= min(least_noise, noise[-1])]
-    means = [None, spaces[0].center]
-    models = [
-        Model(space.center, tuple(share * scale for share in offsets), mean)
-        for space, scale, mean in zip(spaces, scales, means)
-    ]
-    kinds = [(space, offset + share) for space in spaces for share in offsets]
-    found = []
-    judged = jury.losses(spaces, noise, models, offset)
+def _judge(space: ColumnSpace, asked: ValidationColumns, noise) -> _Candidate:
+    """The space with the best of some noise variances, and the losses with it."""
+    losses, surprises = asked.judge(space, noise)
     noise = np.exp(with_midpoints(np.log(noise))) if noise.size > 1 else noise
-    for (space, share), (losses, surprises) in zip(kinds, judged):
-        losses = losses_with_midpoints(losses)
-        k = best_noise(losses, with_midpoints(surprises), jury.is_ordinary)
-        found.append(_Candidate(losses[:, k], space, float(noise[k]), share))
-    return found
+    losses = losses_with_midpoints(losses)
+    k = best_noise(losses, with_midpoints(surprises))
+    return _Candidate(losses[:, k], space, float(noise[k]))
 
 
-def _judge_one(space: ColumnSpace, jury: Jury, shrinkage, least_noise=0.0, offset=0.0) -> _Candidate:
-    return _judge([space], jury, shrinkage, [0.0], least_noise, offset)[0]
-
-
-def _ends_at_a_drop(rank: int, space: ColumnSpace) -> bool:
-    """Whether the next direction has far less variance: it is noise unless it is shown to help."""
-    return bool(space.variances[rank - 1] > _DROP * space.variances[rank])
-
-
-def _ranks(space: ColumnSpace, drop: float = _STEP) -> list[int]:
-    """Ranks worth a try: a geometric ladder, and where the variances drop most, to less than this share."""
-    r, steps = space.rank, _steps(space)
+def _ranks(space: ColumnSpace) -> list[int]:
+    """Ranks worth a try in plain least squares: a geometric ladder, and where the variances drop most."""
     ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
-    drops = [k for k in np.argsort(steps)[:3] + 1 if steps[k - 1] < np.log(drop)]
-    return sorted({int(k) for k in [*ladder, *drops] if 0 < k < r})
+    return sorted({int(k) for k in [*ladder, *np.argsort(_steps(space))[:3] + 1] if 0 < k < space.rank})
 
 
 def _largest_drop(space: ColumnSpace) -> int | None:
@@ -425,20 +337,19 @@ def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) ->
     }
 
 
-def _fit_words(best: _Candidate, jury: Jury, means) -> str:
+def _fit_words(best: _Candidate, asked: ValidationColumns, means) -> str:
     """How well the full columns explain the others, in words: beside the row means, or zero, if that is nearer."""
 
     def spread_about(center):
-        return float(np.sqrt(jury.weighed(jury.partial.sizes(center)).mean()))
+        return float(np.sqrt((asked.sizes(center) * asked.weights).mean()))
 
     about_means, about_zero = np.inf if means is None else spread_about(means), spread_about(None)
     spread, about = min((about_means, "their spread about the row means"), (about_zero, "their size"))
-    best_partial = jury.of_partial(best.losses)
-    share = np.sqrt(best_partial.mean()) / spread if spread else 0.0
+    share = np.sqrt(best.losses.mean()) / spread if spread else 0.0
     said = f"entries left out are predicted with an error of {share:.1%} of {about}"
-    if jury.n_outstanding:
-        what = "columns" if jury.partial.by_columns else "entries"
-        said += f", not counting what is far worse in {jury.n_outstanding} of {best_partial.size:,} {what}"
+    if n_far := int((asked.weights < 1).sum()):
+        what = "columns" if asked.by_columns else "entries"
+        said += f", not counting what is far worse in {n_far} of {best.losses.size:,} {what}"
     if share > 0.7:
         said += ": the full columns explain little. The data are not of low rank, or have more directions than these"
     return said

@@ -1,8 +1,8 @@
 """Trials: known entries that are predicted as if they were not, which shows how far predictions are off.
 
-Entries of partial columns are left out one at a time. In rows that no partial column shows, as where the same few
-sensors are read every time, there is none to leave out. Of these rows full columns tell: each in turn is hidden but for
-the rows that some partial column shows, and filled from the other full ones.
+Entries of partial columns are left out one at a time; `optimism` makes up for what was learned from them. In rows that
+no partial column shows, as where the same few sensors are read every time, there is none to leave out. Of these rows
+full columns tell: each in turn is hidden but for the rows that some partial column shows, and filled from the others.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def trials(completion) -> Trials:
     columns = able_columns(completion)
     asked = completion.used.take(columns)
     errors, deviations = left_out(completion, asked)
+    errors = errors * completion.optimism
     known = np.isfinite(errors) & (deviations > 0)
     shown = _shown_rows(completion.used)
     hidden = None if shown.all() else _of_full_columns(completion, shown)
@@ -69,7 +70,7 @@ def trials(completion) -> Trials:
         rows=asked.rows[known],
         columns=columns[asked.entry_columns[known]],
         predicted=asked.values[known] - errors[known],
-        errors=errors[known] * completion.optimism,
+        errors=errors[known],
         deviations=deviations[known],
         weights=weights[known],
         is_left_out=np.ones(int(known.sum()), bool),

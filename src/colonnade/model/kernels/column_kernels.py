@@ -2,11 +2,11 @@
 
     (U_O' W U_O + Lambda) z = U_O' W (x_O - c_O)
 
-Per group of columns that share their rows O: gather the rows of U once, form and factor the matrix in one pass
-(`tiles.py`), and substitute for each right-hand side. Where the condition is not small, the answer is corrected by the
-residual of the rows themselves (the corrected seminormal equations, Bjorck 1987), and where that moves it too far the
-column is solved again by a Householder QR with pivoting, which also decides whether its rows determine it at all.
-With more directions than entries and a penalty on all of them, the smaller dual system is solved:
+Columns that share their rows O form a group. Per group: gather the rows of U once and form the matrix. The matrices of
+`BATCH` groups are factored side by side, one per vector lane (`tiles.py`). Where the condition is not small, the answer
+is corrected by the residual of the rows themselves (the corrected seminormal equations, Bjorck 1987), and where that
+moves it too far the column is left to `stable.py`. With more directions than entries and a penalty on all of them, the
+smaller dual system is solved:
 
     (U_O Lambda^-1 U_O' + W^-1) a = x_O - c_O,     z = Lambda^-1 U_O' a
 
@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._support.compiling import compiled
-from .tiles import LANES, TILE_VECTORS, backward, gather, head1, head2, head3, prefetch, tail1, tail2, tail3
-
-# The codes of solve.Status.
-SOLVED, PRIOR, NO_OBSERVATION, TOO_FEW, UNDETERMINED, OVERFLOW, PRIOR_ONLY = 1, 2, 3, 4, 5, 6, 7
+from .emitter import BATCH, LANES
+from .lanes import backward, extremes, factor, forward
+from .problem import EASY, HARD, NO_OBSERVATION, PRIOR, PRIOR_ONLY, SOLVED, TOO_FEW, UNSETTLED, USABLE
+from .tiles import corner, gather, head1, head2, head3, tail1, tail2, tail3
 
 SMALL_PIVOT = 0.05  # a pivot below this share of its diagonal entry shows a bad condition, but not every one does
 FEW_DIRECTIONS, SAFE_PIVOT = 24, 0.3  # with so few directions, pivots above that show a good one
@@ -29,11 +29,10 @@ WELL_CONDITIONED = 4.0  # up to this estimate of the condition squaring costs no
 LEAST_ROOT = 1e-5  # of a pivot beside the largest, for which a correction is tried
 MENDED = 1e-8  # a correction of more than this share of the answer: solve by QR
 MENDED_DUAL = 1e-6  # likewise for the dual system, whose solution is smoothed before it counts
-LARGE = 1e290  # entries beyond this may overflow and are solved by QR, which scales them
 PROJECTED_ROWS = 1024  # of a full column that are summed by themselves
-ROWS_AHEAD = 6  # of the gather that are asked for before their use
 
-_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by kernels only; compiles faster
+# Called by kernels only, which compiles faster. They allocate no memory, so no references need be counted.
+_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 @compiled(**_inner)
@@ -42,497 +41,308 @@ def _padded(k):
 
 
 @compiled(**_inner)
-def _row_stride(width):
-    # An odd number of cache lines, so that one column of the buffer does not fall into few sets of the cache.
-    lines = (width + 7) // 8
-    return 8 * (lines | 1)
+def _span(p, g):
+    """First entry and number of entries of the first column of group g."""
+    j = p.members[p.bounds[g]]
+    return p.indptr[j], p.indptr[j + 1] - p.indptr[j]
 
 
 @compiled(**_inner)
-def _factor(X, s, R, T, stride, penalty, r, width, share):
-    """Rows of R = upper Cholesky factor of X'X + diag(penalty), all columns up to width.
+def _gather_rows(p, top, lo, s, X):
+    """X[k, :r] = sqrt(w_k / top) U[rows[lo + k]]."""
+    m, r = p.U.shape
+    last_whole = (m * r - _padded(r)) // r  # beyond it a whole vector would reach past the end of U
+    if last_whole < 0 or gather(p.U, p.rows, lo, s, X) > last_whole:
+        for k in range(s):
+            i = p.rows[lo + k]
+            for q in range(r if i > last_whole else 0):
+                X[k, q] = p.U[i, q]
+    for k in range(s if p.weights.size else 0):
+        root = np.sqrt(p.weights[lo + k] / top)
+        for q in range(r):
+            X[k, q] *= root
 
-    True if every pivot is at least this share of its diagonal entry.
-    """
-    sound = 1
-    for j in range(0, r, LANES):
-        vectors = (width - j) // LANES
-        if vectors >= TILE_VECTORS:
-            sound &= head3(X, s, R, T, stride, penalty, j, j, r, share)
-        elif vectors == 2:
-            sound &= head2(X, s, R, T, stride, penalty, j, j, r, share)
-        else:
-            sound &= head1(X, s, R, T, stride, penalty, j, j, r, share)
-        for v in range(j + TILE_VECTORS * LANES, width, TILE_VECTORS * LANES):
-            vectors = (width - v) // LANES
-            if vectors >= TILE_VECTORS:
-                tail3(X, s, R, T, stride, penalty, j, v, r, share)
-            elif vectors == 2:
-                tail2(X, s, R, T, stride, penalty, j, v, r, share)
+
+@compiled(**_inner)
+def _put_gram(X, s, n, width, lane, L):
+    """The first n rows and `width` columns of X'X, summed over s rows, put into a lane."""
+    for j in range(0, n, LANES):
+        v, left = j, (_padded(width) - j) // LANES
+        if left == 2 and j + LANES < n:
+            corner(X, s, L, j, v, lane)
+            return
+        while left > 0:
+            # Two tiles of 2 vectors in place of 3 and 1: a lonely vector waits for its own sums.
+            count = 2 if left == 4 or left == 2 else min(left, 3)
+            if v == j:
+                if count == 3:
+                    head3(X, s, L, j, v, lane)
+                elif count == 2:
+                    head2(X, s, L, j, v, lane)
+                else:
+                    head1(X, s, L, j, v, lane)
+            elif count == 3:
+                tail3(X, s, L, j, v, lane)
+            elif count == 2:
+                tail2(X, s, L, j, v, lane)
             else:
-                tail1(X, s, R, T, stride, penalty, j, v, r, share)
-    return sound == 1
+                tail1(X, s, L, j, v, lane)
+            v += count * LANES
+            left -= count
 
 
 @compiled(**_inner)
-def _substitute(R, T, stride, r, y, z):
-    """z with R z = R[:, y], in whole vectors, so z has room for ``_padded(r)``; True if all of it is finite."""
-    for j in range(_padded(r) - LANES, -1, -LANES):
-        backward(R, T, stride, j, r, y, z)
+def _gather_columns(p, top, lo, s, X):
+    """X[q, k] = U[rows[lo + k], q] / sqrt(penalty[q] / top), for the dual system."""
+    for q in range(p.U.shape[1]):
+        scale = 1.0 / np.sqrt(p.penalty[q] / top)
+        for k in range(s):
+            X[q, k] = p.U[p.rows[lo + k], q] * scale
+
+
+@compiled(**_inner)
+def _settle(p, g, code):
+    """Give a code to all columns of a group that cannot be solved."""
+    for k in range(p.bounds[g], p.bounds[g + 1]):
+        p.status[p.members[k]] = code
+        for q in range(p.U.shape[1]):
+            p.Z[p.members[k], q] = 0.0 if code == PRIOR_ONLY else np.nan
+
+
+@compiled(**_inner)
+def _fill_lanes(p, f, b, g, stop):
+    """Put the systems of the groups from g on and their right-hand sides into the lanes.
+
+    Returns the first group that is left, the number of lanes, the largest system and the most right-hand sides.
+    """
+    r, c, largest, most = p.U.shape[1], np.int64(0), 0, 0  # not a constant, for which numba would compile anew
+    while g < stop and c < BATCH:
+        lo, s = _span(p, g)
+        if s == 0 or (s < r and p.n_penalised == 0):
+            _settle(p, g, TOO_FEW if s else PRIOR_ONLY if p.n_penalised == r else NO_OBSERVATION)
+            g += 1
+            continue
+        top = np.float64(p.weights[lo]) if p.weights.size else 1.0
+        for k in range(lo, lo + s if p.weights.size else lo):
+            top = max(top, np.float64(p.weights[k]))
+        is_dual, first, count = s < r and p.n_penalised == r, p.bounds[g], p.bounds[g + 1] - p.bounds[g]
+        n = s if is_dual else r
+        f.group[c], f.size[c], f.top[c] = g, n, top
+        if is_dual:
+            _gather_columns(p, top, lo, s, b.X)
+        else:
+            _gather_rows(p, top, lo, s, b.X)
+        for t in range(count):
+            at = p.indptr[p.members[first + t]]
+            for k in range(s):
+                x = np.float64(p.values[at + k]) - (np.float64(p.center[p.rows[lo + k]]) if p.center.size else 0.0)
+                if is_dual:
+                    f.sides[c, t, k] = x
+                else:
+                    b.X[k, r + t] = x * np.sqrt(p.weights[lo + k] / top) if p.weights.size else x
+        _put_gram(b.X, r if is_dual else s, n, n if is_dual else r + count, c, f.L)
+        at = 0
+        for i in range(n):
+            noise = 1.0 if p.weights.size == 0 else top / p.weights[lo + min(i, s - 1)]
+            f.L[(at + i) * BATCH + c] += noise if is_dual else p.penalty[i] / top
+            at += i + 1
+        for t in range(0 if is_dual else count):
+            for i in range(r):
+                f.sides[c, t, i] = f.L[(at + i) * BATCH + c]
+            at += r + t + 1
+        g, c, largest, most = g + 1, c + 1, max(largest, n), max(most, count)
+    return g, c, largest, most
+
+
+@compiled(**_inner)
+def _pad(f, count, n):
+    """Rows that change nothing, so that all lanes have n: their pivots are those of row 0."""
+    for c in range(BATCH):
+        size = f.size[c] if c < count else 0
+        for i in range(size, n):
+            at = i * (i + 1) // 2
+            for k in range(i):
+                f.L[(at + k) * BATCH + c] = 0.0
+            f.L[(at + i) * BATCH + c] = f.L[c] if size else 1.0
+
+
+@compiled(any_order=True, **_inner)
+def _judge(p, f, b, count, n):
+    """Say of every lane what its factor is good for.
+
+    Of few directions, the pivots alone tell whether squaring has cost nothing worth mending: with all of them at least
+    0.3 of the diagonal, the smallest eigenvalue of the scaled matrix is at least 0.3^r / e, and in practice far larger.
+    Of more, an estimate is needed: z = R^-1 v with v of mixed signs leans towards the weakest direction, and
+    |R^-T z| / |z| measures it; the unit is the largest pivot.
+    """
+    r = p.U.shape[1]
+    extremes(f.L, f.inverse, n, b.found)
+    estimated = False
+    for c in range(count):
+        is_dual = f.size[c] < r
+        share, largest, smallest = b.found[0, c], b.found[1, c], b.found[2, c]
+        sound = share * (SMALL_PIVOT if is_dual or r > FEW_DIRECTIONS else SAFE_PIVOT) < 1
+        usable = smallest > LEAST_ROOT * largest and largest * p.floor < 1
+        f.state[c] = EASY if sound and largest * p.floor < 1e-3 else USABLE if usable else HARD
+        estimated |= f.state[c] == EASY and not is_dual and r > FEW_DIRECTIONS
+    if not estimated:
+        return
+    signs = np.uint64(0x9E3779B97F4A7C15)
+    for i in range(n):
+        for c in range(BATCH):
+            b.Y[i, c] = 1.0 if (signs >> np.uint64(i % 64)) & np.uint64(1) else -1.0
+    backward(f.L, f.inverse, n, b.Y)
+    for i in range(n):
+        for c in range(BATCH):
+            b.step[i, c] = b.Y[i, c]
+    forward(f.L, f.inverse, n, b.step)
+    for c in range(count):
+        before = after = 0.0
+        for i in range(f.size[c]):
+            before += b.Y[i, c] * b.Y[i, c]
+            after += b.step[i, c] * b.step[i, c]
+        limit = WELL_CONDITIONED * b.found[2, c]
+        if f.size[c] == r and not after <= limit * limit * before:
+            f.state[c] = min(f.state[c], USABLE)
+
+
+@compiled(**_inner)
+def _expand(p, top, lo, s, a, z):
+    """z = Lambda^-1 U_O' a, from the solution of the dual system to the coefficients."""
+    r = p.U.shape[1]
+    for q in range(r):
+        z[q] = 0.0
+    for k in range(s):
+        for q in range(r):
+            z[q] += p.U[p.rows[lo + k], q] * a[k]
+    for q in range(r):
+        z[q] /= p.penalty[q] / top
+
+
+@compiled(any_order=True, **_inner)
+def _residual(p, i, at, z):
+    """x - c - u'z of the entry at place `at`, in row i."""
+    total = np.float64(p.values[at]) - (np.float64(p.center[i]) if p.center.size else 0.0)
+    for q in range(z.size):
+        total -= p.U[i, q] * z[q]
+    return total
+
+
+@compiled(**_inner)
+def _put_residual(p, f, b, c, column, lane):
+    """Lane c of `step` becomes the right-hand side less the matrix times `a`, from the rows themselves."""
+    r, n, top, at = p.U.shape[1], f.size[lane], f.top[lane], p.indptr[column]
+    lo, s = _span(p, f.group[lane])
+    if n < r:
+        _expand(p, top, lo, s, b.a, b.z)
+        for k in range(s):
+            noise = top / p.weights[lo + k] if p.weights.size else 1.0
+            b.step[k, c] = _residual(p, p.rows[lo + k], at + k, b.z) - noise * b.a[k]
+    else:
+        for q in range(r):
+            b.z[q] = -p.penalty[q] / top * b.a[q]
+        for k in range(s):
+            i = p.rows[lo + k]
+            factor = _residual(p, i, at + k, b.a[:r]) * (p.weights[lo + k] / top if p.weights.size else 1.0)
+            for q in range(r):
+                b.z[q] += p.U[i, q] * factor
+        for q in range(r):
+            b.step[q, c] = b.z[q]
+    for i in range(n, b.step.shape[0]):
+        b.step[i, c] = 0.0
+
+
+@compiled(any_order=True, **_inner)
+def _add_step(n, most, b, c):
+    """Add lane c of `step` to `a`; False if it is too large to be a correction."""
+    moved = size = 0.0
+    for i in range(n):
+        moved += b.step[i, c] * b.step[i, c]
+        size += b.a[i] * b.a[i]
+        b.a[i] += b.step[i, c]
+    return moved <= most * most * size and size < np.inf
+
+
+@compiled(**_inner)
+def _read_lane(Y, n, c, a):
+    """a = lane c of Y; True if all of it is finite."""
     total = 0.0
-    for i in range(r):
-        total += 0.0 * z[i]
+    for i in range(n):
+        a[i] = Y[i, c]
+        total += 0.0 * a[i]
     return total == 0.0
 
 
 @compiled(**_inner)
-def _scale_columns(B, norms):
-    """Bring the columns of B to norm 1."""
-    for q in range(B.shape[1]):
-        square = 0.0
-        for i in range(B.shape[0]):
-            square += B[i, q] * B[i, q]
-        norms[q] = np.sqrt(square)
-        for i in range(B.shape[0]):
-            B[i, q] = B[i, q] / norms[q] if norms[q] > 0 else 0.0
+def _answer(p, f, b, factors, n, only, first, count):
+    """Solve for `count` right-hand sides, side by side: one of every lane, or of `only` one lane those from `first` on.
 
-
-@compiled(**_inner)
-def _bring_largest_forward(B, j, order, sizes):
-    """Swap into place j the column whose norm below row j is largest, times its size; that norm without the size."""
-    best, best_norm, most = j, 0.0, -1.0
-    for q in range(j, B.shape[1]):
-        square = 0.0
-        for i in range(j, B.shape[0]):
-            square += B[i, q] * B[i, q]
-        norm = np.sqrt(square)
-        if norm * sizes[order[q]] > most:
-            best, best_norm, most = q, norm, norm * sizes[order[q]]
-    order[j], order[best] = order[best], order[j]
-    for i in range(B.shape[0]):
-        B[i, j], B[i, best] = B[i, best], B[i, j]
-    return best_norm
-
-
-@compiled(**_inner)
-def _reflect(B, b, j, norm):
-    """Householder reflection of the columns after j and of b, its vector v in place of column j; the new diagonal.
-
-    By I - v v' / (norm |v_j|), with the sign of v_j that does not cancel.
+    In the second case `factors` are the factor of that lane in all lanes.
     """
-    k, r = B.shape
-    diagonal = -norm if B[j, j] > 0 else norm
-    B[j, j] -= diagonal
-    factor = 1.0 / (norm * abs(B[j, j]))
-    for q in range(j + 1, r):
-        product = 0.0
-        for i in range(j, k):
-            product += B[i, j] * B[i, q]
-        for i in range(j, k):
-            B[i, q] -= product * factor * B[i, j]
-    product = 0.0
-    for i in range(j, k):
-        product += B[i, j] * b[i]
-    for i in range(j, k):
-        b[i] -= product * factor * B[i, j]
-    return diagonal
-
-
-@compiled(**_inner)
-def _solve_by_qr(B, b, floor, z):
-    """Least squares by Householder QR with column pivoting; B (k x r) and b (k) are used up. Returns a code."""
-    k, r = B.shape
-    scale = 0.0
-    for i in range(k):
-        scale = max(scale, abs(b[i]))
-    if not scale < np.inf:
-        return OVERFLOW
-    for i in range(k):
-        b[i] = b[i] / scale if scale > 0 else 0.0
-    norms, diagonal, order = np.empty(r), np.empty(r), np.empty(r, np.int64)
-    _scale_columns(B, norms)
-    for j in range(r):
-        order[j] = j
-    # Where the floor decides, columns go in the order of their own sizes: of two that are alike, the smaller is last.
-    sizes = norms if floor > 0 else np.ones(r)
-    for j in range(r):
-        norm = _bring_largest_forward(B, j, order, sizes)
-        if not (norm > max(k, r) * 2.3e-16 and norm * norms[order[j]] > floor):
-            return UNDETERMINED
-        diagonal[j] = _reflect(B, b, j, norm)
-    finite = True
-    for j in range(r - 1, -1, -1):
-        value = b[j]
-        for q in range(j + 1, r):
-            value -= B[j, q] * b[q]
-        b[j] = value / diagonal[j]
-        z[order[j]] = b[j] / norms[order[j]] * scale
-        finite &= abs(z[order[j]]) < np.inf
-    return SOLVED if finite else OVERFLOW
-
-
-@compiled(**_inner)
-def _put(factor, z, r, Z, column):
-    """Z[column] = factor * z; a factor of NaN says that there is no answer."""
-    for q in range(r):
-        Z[column, q] = factor * z[q]
-
-
-@compiled(**_inner)
-def _solve_stably(U, center, indptr, rows, values, weights, top, penalty, floor, lo, s, done, z, Z, status, column):
-    """One column by QR of sqrt(W) U_O with sqrt(Lambda) below it; rows and weights stand from `lo` on."""
-    r, at = U.shape[1], indptr[column]
-    B, b = np.zeros((s + r, r)), np.zeros(s + r)
-    for k in range(s):
-        root = np.sqrt(weights[lo + k] / top) if weights.size else 1.0
-        x = np.float64(values[at + k]) - (np.float64(center[rows[lo + k]]) if center.size else 0.0)
-        for q in range(r):
-            B[k, q] = root * U[rows[lo + k], q]
-        b[k] = root * x
-    for q in range(r):
-        B[s + q, q] = np.sqrt(penalty[q] / top)
-    code = _solve_by_qr(B, b, floor, z)
-    _put(1.0 if code == SOLVED else np.nan, z, r, Z, column)
-    status[column] = done if code == SOLVED else code
-
-
-@compiled(**_inner)
-def _gather_rows(U, rows, weights, top, lo, s, X, stride):
-    """X[k, :r] = sqrt(w_k / top) U[rows[lo + k]]."""
-    m, r = U.shape
-    last_whole = (m * r - _padded(r)) // r  # beyond it a whole vector would reach past the end of U
-    for k in range(s):
-        i = np.int64(rows[lo + k])
-        if lo + k + ROWS_AHEAD < rows.size:
-            prefetch(U, np.int64(rows[lo + k + ROWS_AHEAD]), r)
-        root = np.sqrt(weights[lo + k] / top) if weights.size else 1.0
-        if i <= last_whole:
-            gather(U, i, root, X, k, stride, r)
-        else:
-            for q in range(r):
-                X[k, q] = root * U[i, q]
-
-
-@compiled(**_inner)
-def _gather_values(center, rows, values, weights, top, lo, at, s, X, column):
-    """X[k, column] = sqrt(w_k / top) (x_k - c_k) for the values from `at` on; rows and weights stand from `lo` on.
-
-    A column with an entry beyond `LARGE` becomes 0, lest it spoil its neighbours, and False is returned.
-    """
-    fine = True
-    for k in range(s):
-        x = np.float64(values[at + k])
-        if center.size:
-            x -= np.float64(center[rows[lo + k]])
-        fine &= abs(x) < LARGE
-        X[k, column] = x * np.sqrt(weights[lo + k] / top) if weights.size else x
-    if not fine:
-        for k in range(s):
-            X[k, column] = 0.0
-    return fine
-
-
-@compiled(**_inner)
-def _forward(R, T, r, x):
-    """x becomes y with R' y = x."""
-    for i in range(r):
-        x[i] *= T[i, LANES]
-        for q in range(i + 1, r):
-            x[q] -= R[i, q] * x[i]
-
-
-@compiled(any_order=True, **_inner)
-def _is_well_conditioned(R, T, stride, r, sound, z, x):
-    """Whether squaring has cost nothing worth mending.
-
-    The pivots alone tell it of few directions: with all of them at least 0.3 of the diagonal, the smallest eigenvalue
-    of the scaled matrix is at least 0.3^r / e, and in practice far larger. Of more, an estimate is needed: z = R^-1 v
-    with v of mixed signs leans towards the weakest direction, and |R^-T z| / |z| measures it; the unit is the largest
-    pivot.
-    """
-    if not sound or r <= FEW_DIRECTIONS:
-        return sound
-    signs = np.uint64(0x9E3779B97F4A7C15)
-    for i in range(r):
-        R[i, stride - 1] = 1.0 if (signs >> np.uint64(i % 64)) & np.uint64(1) else -1.0
-    _substitute(R, T, stride, r, stride - 1, z)
-    before = after = 0.0
-    smallest = T[0, LANES]
-    for i in range(r):
-        x[i] = z[i]
-        before += z[i] * z[i]
-        smallest = min(smallest, T[i, LANES])
-    _forward(R, T, r, x)
-    for i in range(r):
-        after += x[i] * x[i]
-    return after <= WELL_CONDITIONED * WELL_CONDITIONED * smallest * smallest * before
-
-
-@compiled(**_inner)
-def _largest_root(T, r):
-    """1 / sqrt(pivot) of the smallest pivot."""
-    largest = T[0, LANES]
-    for i in range(r):
-        largest = max(largest, T[i, LANES])
-    return largest
-
-
-@compiled(**_inner)
-def _can_be_corrected(T, r, floor):
-    """Whether no pivot is as small as rounding may make it where the rows determine nothing."""
-    largest = _largest_root(T, r)
-    smallest = largest
-    for i in range(r):
-        smallest = min(smallest, T[i, LANES])
-    return smallest > LEAST_ROOT * largest and largest * floor < 1
-
-
-@compiled(any_order=True, **_inner)
-def _correct(X, s, R, T, stride, penalty, r, column, z, step):
-    """Add the correction (R'R)^-1 (X'(x - X z) - Lambda z) to z; False if it is too large to be one."""
-    for q in range(r):
-        step[q] = -penalty[q] * z[q]
-    for k in range(s):
-        residual = X[k, column]
-        for q in range(r):
-            residual -= X[k, q] * z[q]
-        for q in range(r):
-            step[q] += X[k, q] * residual
-    _forward(R, T, r, step)
-    for i in range(r):
-        R[i, column] = step[i]
-    _substitute(R, T, stride, r, column, step)
-    moved = size = 0.0
-    for q in range(r):
-        moved += step[q] * step[q]
-        size += z[q] * z[q]
-        z[q] += step[q]
-    return moved <= MENDED * MENDED * size
-
-
-@compiled(any_order=True, **_inner)
-def _correct_dual(X, r, R, T, stride, diagonal, s, x, a, fitted, step):
-    """Add the correction (R'R)^-1 (x - diagonal a - X'X a) to a; False if it is too large to be one.
-
-    `a` and `step` have room for whole vectors.
-    """
-    for q in range(r):
-        fitted[q] = 0.0
-        for k in range(s):
-            fitted[q] += X[q, k] * a[k]
-    for k in range(s):
-        step[k] = x[k] - diagonal[k] * a[k]
-    for q in range(r):
-        for k in range(s):
-            step[k] -= X[q, k] * fitted[q]
-    _forward(R, T, s, step)
-    for k in range(s):
-        R[k, stride - 1] = step[k]
-    _substitute(R, T, stride, s, stride - 1, step)
-    moved = size = 0.0
-    for k in range(s):
-        moved += step[k] * step[k]
-        size += a[k] * a[k]
-        a[k] += step[k]
-    return moved <= MENDED_DUAL * MENDED_DUAL * size
-
-
-@compiled(**_inner)
-def _solve_dual(
-    U,
-    center,
-    indptr,
-    rows,
-    values,
-    weights,
-    top,
-    penalty,
-    members,
-    first,
-    size,
-    X,
-    R,
-    T,
-    stride,
-    diagonal,
-    z,
-    Z,
-    status,
-):
-    """The s x s system in place of the r x r one; only with fewer entries than directions and every penalty > 0."""
-    r = U.shape[1]
-    lo = indptr[members[first]]
-    s = indptr[members[first] + 1] - lo
-    for k in range(s):
-        diagonal[k] = top / weights[lo + k] if weights.size else 1.0
-        for q in range(r):
-            X[q, k] = U[rows[lo + k], q] / np.sqrt(penalty[q] / top)
-    sound = _factor(X, r, R, T, stride, diagonal, s, _padded(s), SMALL_PIVOT)
-    usable = sound or _can_be_corrected(T, s, 0.0)
-    x, y, fitted = np.empty(s), np.empty(_padded(s)), np.empty(r)
-    for g in range(first, first + size):
-        column = members[g]
-        at = indptr[column]
-        for k in range(s):
-            x[k] = np.float64(values[at + k]) - (np.float64(center[rows[lo + k]]) if center.size else 0.0)
-            y[k] = x[k]
-        _forward(R, T, s, y)
-        for k in range(s):
-            R[k, stride - 1] = y[k]
-        good = usable and _substitute(R, T, stride, s, stride - 1, z)
-        if not good or not (sound or _correct_dual(X, r, R, T, stride, diagonal, s, x, z, fitted, y)):
-            _solve_stably(
-                U, center, indptr, rows, values, weights, top, penalty, 0.0, lo, s, PRIOR, z, Z, status, column
-            )
+    L, inverse = factors
+    r, to_correct = p.U.shape[1], False
+    for c in range(count):
+        lane, t = (only, first + c) if only >= 0 else (c, 0)
+        for i in range(n):
+            b.Y[i, c] = f.sides[lane, t, i] if i < f.size[lane] else 0.0
+    forward(L, inverse, n, b.Y)
+    backward(L, inverse, n, b.Y)
+    for c in range(count):
+        lane, t = (only, first + c) if only >= 0 else (c, 0)
+        if f.state[lane] == USABLE:
+            _read_lane(b.Y, f.size[lane], c, b.a)
+            _put_residual(p, f, b, c, p.members[p.bounds[f.group[lane]] + t], lane)
+            to_correct = True
+    if to_correct:
+        forward(L, inverse, n, b.step)
+        backward(L, inverse, n, b.step)
+    for c in range(count):
+        lane, t = (only, first + c) if only >= 0 else (c, 0)
+        column, size = p.members[p.bounds[f.group[lane]] + t], f.size[lane]
+        good = _read_lane(b.Y, size, c, b.a) and f.state[lane] != HARD
+        if good and f.state[lane] == USABLE:
+            good = _add_step(size, MENDED_DUAL if size < r else MENDED, b, c)
+        if not good:
+            p.status[column] = UNSETTLED
             continue
+        lo, s = _span(p, f.group[lane])
+        p.status[column] = SOLVED if s >= r else PRIOR
+        if size < r:
+            _expand(p, f.top[lane], lo, s, b.a, b.z)
         for q in range(r):
-            total = 0.0
-            for k in range(s):
-                total += X[q, k] * z[k]
-            Z[column, q] = total / np.sqrt(penalty[q] / top)
-        status[column] = PRIOR
+            p.Z[column, q] = b.z[q] if size < r else b.a[q]
 
 
 @compiled(**_inner)
-def _solve_primal(
-    U,
-    center,
-    indptr,
-    rows,
-    values,
-    weights,
-    top,
-    penalty,
-    members,
-    first,
-    size,
-    floor,
-    X,
-    R,
-    T,
-    stride,
-    diagonal,
-    z,
-    step,
-    Z,
-    status,
-):
-    """The r x r system, factored once for all columns of a group."""
-    r = U.shape[1]
-    lo = indptr[members[first]]
-    s = indptr[members[first] + 1] - lo
-    _gather_rows(U, rows, weights, top, lo, s, X, stride)
-    done = SOLVED if s >= r else PRIOR
-    for k in range(size):
-        column = members[first + k]
-        fine = _gather_values(center, rows, values, weights, top, lo, indptr[column], s, X, r + k)
-        status[column] = done if fine else OVERFLOW
-    for q in range(r):
-        diagonal[q] = penalty[q] / top
-    share = SAFE_PIVOT if r <= FEW_DIRECTIONS else SMALL_PIVOT
-    sound = _factor(X, s, R, T, stride, diagonal, r, _padded(r + size), share)
-    easy = _is_well_conditioned(R, T, stride, r, sound, z, step) and _largest_root(T, r) * floor < 1e-3
-    usable = easy or _can_be_corrected(T, r, floor)
-    for k in range(size):
-        column = members[first + k]
-        good = usable and status[column] == done and _substitute(R, T, stride, r, r + k, z)
-        if good and (easy or _correct(X, s, R, T, stride, diagonal, r, r + k, z, step)):
-            _put(1.0, z, r, Z, column)
-        else:
-            _solve_stably(
-                U, center, indptr, rows, values, weights, top, penalty, floor, lo, s, done, z, Z, status, column
-            )
+def _spread(f, b, c, n):
+    """Put the factor of lane c into all lanes."""
+    for i in range(n * (n + 1) // 2):
+        for k in range(BATCH):
+            b.spread_L[i * BATCH + k] = f.L[i * BATCH + c]
+    for i in range(n):
+        for k in range(BATCH):
+            b.spread_inverse[i * BATCH + k] = f.inverse[i * BATCH + c]
 
 
-@compiled(**_inner)
-def _widest(indptr, members, bounds, start, stop):
-    """Most entries of a column and most columns of a group, for the buffers."""
-    entries = columns = 0
-    for g in range(start, stop):
-        first = members[bounds[g]]
-        entries = max(entries, indptr[first + 1] - indptr[first])
-        columns = max(columns, bounds[g + 1] - bounds[g])
-    return entries, columns
-
-
-@compiled()
-def solve_groups(
-    U, center, indptr, rows, values, weights, penalty, members, bounds, start, stop, unit_floor, Z, status
-):
-    """Solve the columns ``members[bounds[g] : bounds[g + 1]]`` for the groups ``start <= g < stop``.
-
-    Columns of a group have the same rows and weights. `center` (m) and `weights` (nnz) may be empty. Row j of Z
-    (n x r) and ``status[j]`` receive the answer of column j; Z holds NaN where the status says that there is none.
-    """
-    r = U.shape[1]
-    s_max, c_max = _widest(indptr, members, bounds, start, stop)
-    n_penalised = 0
-    for q in range(r):
-        n_penalised += penalty[q] > 0
-    stride = _row_stride(max(_padded(r + c_max), _padded(min(s_max, r))) + 1)  # one spare column
-    X, R, T = np.zeros((max(s_max, r), stride)), np.zeros((_padded(r), stride)), np.zeros((_padded(r), 2 * LANES))
-    z, step, diagonal = np.zeros(_padded(r)), np.zeros(_padded(r)), np.zeros(_padded(r))
-    floor = 0.0 if n_penalised == r else unit_floor
-    for g in range(start, stop):
-        first, size = bounds[g], bounds[g + 1] - bounds[g]
-        lo = indptr[members[first]]
-        s = indptr[members[first] + 1] - lo
-        if s == 0 or (s < r and n_penalised == 0):
-            code = TOO_FEW if s else PRIOR_ONLY if n_penalised == r else NO_OBSERVATION
-            for k in range(first, first + size):
-                status[members[k]] = code
-                for q in range(r):
-                    Z[members[k], q] = 0.0 if code == PRIOR_ONLY else np.nan
-            continue
-        top = np.float64(weights[lo]) if weights.size else 1.0
-        for k in range(lo, lo + s if weights.size else lo):
-            top = max(top, np.float64(weights[k]))
-        if s < r and n_penalised == r:
-            _solve_dual(
-                U,
-                center,
-                indptr,
-                rows,
-                values,
-                weights,
-                top,
-                penalty,
-                members,
-                first,
-                size,
-                X,
-                R,
-                T,
-                stride,
-                diagonal,
-                z,
-                Z,
-                status,
-            )
-        else:
-            _solve_primal(
-                U,
-                center,
-                indptr,
-                rows,
-                values,
-                weights,
-                top,
-                penalty,
-                members,
-                first,
-                size,
-                floor,
-                X,
-                R,
-                T,
-                stride,
-                diagonal,
-                z,
-                step,
-                Z,
-                status,
-            )
+@compiled(_nrt=False)
+def solve_groups(p, f, b, start, stop):
+    """Solve the columns of the groups ``start <= g < stop`` of a `Problem`, in the memory of a `workspace`."""
+    g = start
+    while g < stop:
+        g, count, n, most = _fill_lanes(p, f, b, g, stop)
+        if count == 0:
+            return
+        n = (n + 1) // 2 * 2
+        _pad(f, count, n)
+        factor(f.L, f.inverse, n)
+        _judge(p, f, b, count, n)
+        for c in range(count if most > 1 else 1):
+            size, factors = count, (f.L, f.inverse)
+            if most > 1:  # the right-hand sides of one lane after the other
+                size, factors = p.bounds[f.group[c] + 1] - p.bounds[f.group[c]], (b.spread_L, b.spread_inverse)
+                _spread(f, b, c, n)
+            for first in range(0, size, BATCH):
+                _answer(p, f, b, factors, n, c if most > 1 else -1, first, min(BATCH, size - first))
 
 
 @compiled(any_order=True)

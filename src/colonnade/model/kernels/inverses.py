@@ -21,10 +21,11 @@ BLOCK = 4  # Pivots applied at a time; 8 need more registers than there are.
 PAD = 8  # Numbers in a cache line, and in the longest vector.
 _ROUNDING = 1e-15  # Share of the largest diagonal entry below which a pivot is rounding.
 
-_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Called by kernels only, which compiles faster. All but `workspace` allocate no memory and need no references counted.
+_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
-@compiled(**_inner)
+@compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def workspace(r):
     """Zeros for `sweep`: the matrix with the right-hand side as row r, and three panels of `BLOCK` pivot rows."""
     width = (r + PAD) // PAD * PAD

@@ -13,8 +13,10 @@ import numpy as np
 
 from ..._support.compiling import compiled
 from .inverses import sweep, workspace
+from .tiles import add_rows
 
-_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Called by kernels only, which compiles faster. They allocate no memory, so no references need be counted.
+_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 @compiled(**_inner)
@@ -24,28 +26,12 @@ def _copy(source, count, target):
         target[a] = source[a]
 
 
-@compiled(**_inner)
-def _add_rows(X, at, factors, count, total):
-    """total += sum of factors[k] X[at[k]], four rows at a time, so that `total` is loaded and stored once for four."""
-    size = total.size
-    whole = count // 4 * 4
-    for k in range(0, whole, 4):
-        f0, f1, f2, f3 = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
-        x0, x1, x2, x3 = X[at[k]], X[at[k + 1]], X[at[k + 2]], X[at[k + 3]]
-        for a in range(size):
-            total[a] = total[a] + f0 * x0[a] + f1 * x1[a] + f2 * x2[a] + f3 * x3[a]
-    for k in range(whole, count):
-        f, x = factors[k], X[at[k]]
-        for a in range(size):
-            total[a] += f * x[a]
-
-
 @compiled()
 def weighted_sum(X, at, factors, result):
     """result = sum of factors[k] X[at[k]]."""
     for a in range(result.size):
         result[a] = 0.0
-    _add_rows(X, at, factors, at.size, result)
+    add_rows(X, at, 0, at.size, factors, result)
 
 
 @compiled()
@@ -151,14 +137,14 @@ def update_columns(
         _copy(bases[side], size, total)
         for k in range(count):
             factors[k] = precision[sum_rows[first + k]] * (weights[first + k] if weights.size else 1.0 - 2.0 * side)
-        _add_rows(moments, sum_rows[first : first + count], factors, count, total)
+        add_rows(moments, sum_rows, first, count, factors, total)
         for a in range(q):
             h[a] = 0.0
         own, n_own = begins[j], begins[j + 1] - begins[j]
         for k in range(n_own):
             w = precision[rows[own + k]] * (weights[own + k] if weights.size else 1.0)
             factors[k] = w * values[own + k]
-        _add_rows(U, rows[own : own + n_own], factors, n_own, h)
+        add_rows(U, rows, own, n_own, factors, h)
         for a in range(r):
             h[a] -= total[part + a]
         Z[j, r] = 1.0
@@ -270,12 +256,12 @@ def update_rows(
         _copy(bases[side], size, total)
         for k in range(count):
             factors[k] = weights[first + k] if weights.size else 1.0 - 2.0 * side
-        _add_rows(moments, sum_columns[first : first + count], factors, count, total)
+        add_rows(moments, sum_columns, first, count, factors, total)
         _copy(shift, q, h)
         own, n_own = begins[i], begins[i + 1] - begins[i]
         for k in range(n_own):
             factors[k] = precision[i] * values[own + k] * (weights[own + k] if weights.size else 1.0)
-        _add_rows(Z, columns[own : own + n_own], factors, n_own, h)
+        add_rows(Z, columns, own, n_own, factors, h)
         twin = twins[side]
         if count == 0 and twin >= 0 and precision[twin] == precision[i]:
             _copy(covariance[twin], size, covariance[i])

@@ -9,21 +9,26 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from ..._support.arguments import as_choice, as_names, as_real
+from ..._support.arguments import as_choice, as_names, as_real, as_stages
+from ..._support.storage import Url, as_path
 from ...completion import Completion, checked_bounds, completed_by
 from ...data.observations import Observations
 from ...files import FileForm, is_zarr, read
 from ...files.tables.kinds import needed_module
+from ...files.tables.reading import paths_of
 from ...files.tables.zarr import opened_zarr
-from ..blocks import Run, carried_out, checked_memory, checked_settings, complete_triples
+from ..blocks import LEAST_MEMORY, MEMORY_SHARE, Run, carried_out, checked_memory, checked_settings, complete_triples
 from ..triples.labels import TripleFiles
 from .cluster import ClusterFailed, Work, connected
-from .runs import Gathered, solve_blocks, solve_parts, store_chunks
+from .runs import Gathered, solve_parts, store_chunks
+from .triples import engine_of
+from .versions import refuse_other_versions
 
 __all__ = ["ClusterFailed", "complete"]
 
@@ -48,6 +53,7 @@ def complete(
     memory_limit: float | None = None,
     worker_timeout: float = 60.0,
     progress: Callable | None = None,
+    storage_options: dict | None = None,
     **reading,
 ) -> Completion:
     """Complete a matrix with the help of a Dask cluster.
@@ -60,8 +66,8 @@ def complete(
     ----------
     x : Dask array of shape (m, n), path, several paths, or Observations
         An array has NaN where nothing is known; chunks of whole columns are taken as they are, others are turned into
-        such. A path names a Zarr array, or files of triples; without `out` any file that `read` takes. Triples and
-        other files than Zarr are read by this process, and grouped by it on the disk if there is an `out`.
+        such. A path or an address names a Zarr array, or files of triples; without `out` any file that `read` takes,
+        which this process reads. With `out` workers read and group the triples; this process sees no entry.
     client : distributed.Client or str, optional
         Or the address of a scheduler. Name only a scheduler you trust: Dask runs arbitrary code, here and on the
         workers, for whoever can reach it. Default: that of this process; if there is none, workers are started that
@@ -78,12 +84,16 @@ def complete(
     force : bool
         Replace a folder that holds a completion, when the new one is complete.
     memory_limit : float, optional
-        With `out`: bytes that this process may use, as in `complete_triples`.
+        With `out`: bytes that a worker may use for a task, at least 6e8. Default: 60 % of the memory of the smallest
+        worker.
     worker_timeout : float
         Seconds without any worker, or without an answer of the scheduler, after which to give up. A worker without a
         heartbeat for as long, such as a suspended one, is started anew, and others do its work.
     progress : function, optional
         Called as ``progress(stage, done, total)`` now and then.
+    storage_options : dict, optional
+        For the stores of addresses such as ``s3://bucket/folder``, in `x` and `out`; workers get them in memory only.
+        Default: environment variables and files of configuration of this process and of the workers.
     reading
         Further keywords of `read`, or with `out` of `complete_triples`, for triples: row, column, value, ...
 
@@ -96,27 +106,37 @@ def complete(
     settings |= {"bounds": bounds, "random_state": random_state}
     timeout = as_real("worker_timeout", worker_timeout, 0, np.inf, "()")
     as_choice("transpose", transpose, (True, False))
+    if isinstance(x, str):
+        x = as_path(x, storage_options)
     array, names = _as_dask_array(x, key, transpose)
-    report = progress or (lambda stage, done, total: None)
+    report = as_stages(progress)
     if out is None:
         if resume or force or memory_limit is not None:
             raise ValueError("resume, force and memory_limit are for a run that writes into a folder; name it with out")
         if array is None and not isinstance(x, Observations):
-            x = read(x, key=key, transpose=transpose, **reading)
+            x = read(x, key=key, transpose=transpose, storage_options=storage_options, **reading)
         with connected(client, timeout) as found:
             work = Work(found, timeout)
             return _in_memory(work, x if array is None else array, names, report, **settings)
     if isinstance(x, Observations):
         raise TypeError("observations are in memory: complete them without out, and save the result")
-    more = {"out": Path(out).absolute(), "resume": resume, "force": force, "progress": report}
-    more |= {"memory_limit": memory_limit}
+    more = {"out": as_path(out, storage_options).absolute(), "resume": resume, "force": force, "progress": report}
     with connected(client, timeout) as found:
+        refuse_other_versions(found)
         work = Work(found, timeout)
+        more |= {"memory_limit": memory_of_task(work, memory_limit)}
         if array is None:
-            solve = partial(solve_blocks, work)
-            return complete_triples(x, transpose=transpose, solve=solve, **settings, **more, **reading)
+            more |= {"engine": engine_of(work), "storage_options": storage_options}
+            paths = [path.absolute() for path in paths_of(x, storage_options)]  # Workers run in folders of their own.
+            return complete_triples(paths, transpose=transpose, **settings, **more, **reading)
         identity = _identity(x, array, key, transpose)
         return _chunks_into_folder(work, array, names, identity, **settings, **more)
+
+
+def memory_of_task(work: Work, limit) -> float | None:
+    """Bytes that a task may use: the limit of the user, or the usual share of the smallest worker's memory."""
+    found = work.memory()
+    return limit if limit is not None or found is None else max(MEMORY_SHARE * found, LEAST_MEMORY)
 
 
 def _in_memory(work: Work, data, names: dict, report: Callable, *, bounds, random_state, **settings) -> Completion:
@@ -141,8 +161,7 @@ def _chunks_into_folder(
         checked_memory(memory_limit),
         0,
         progress,
-        partial(store_chunks, work, array, names),
-        partial(solve_blocks, work),
+        replace(engine_of(work), group=partial(store_chunks, work, array, names)),
     )
     facts = {"input": identity, "settings": {**run.settings, "bounds": run.bounds}}
     return carried_out(run, out, facts, resume=resume, force=force)
@@ -150,8 +169,8 @@ def _chunks_into_folder(
 
 def _as_dask_array(x, key, transpose: bool):
     """A Dask array in chunks of whole columns and the names of rows and columns; None if x is something else."""
-    if isinstance(x, (str, os.PathLike)) and is_zarr(Path(x)):
-        array, key, names = opened_zarr(Path(x), key)
+    if isinstance(x, (os.PathLike, Url)) and is_zarr(as_path(x)):
+        array, key, names = opened_zarr(as_path(x), key)
         da = needed_module("dask.array", "dask")
         x, form = da.from_zarr(array), FileForm("zarr", key=key, transposed=transpose)
         if transpose:
@@ -185,9 +204,13 @@ def _in_columns(x):
 
 def _identity(x, array, key, transpose: bool) -> list:
     """What tells whether the input has changed: the name of an array, or names, sizes and times of a Zarr's files."""
-    if not isinstance(x, (str, os.PathLike)):
+    if not isinstance(x, (os.PathLike, Url)):
         return [x.name, [int(size) for size in array.chunks[1]]]
     digest = hashlib.sha256()
+    if isinstance(x, Url):
+        for name, facts in x.facts_below():
+            digest.update(f"{name} {facts.get('size')} {facts.get('ETag') or facts.get('mtime')}\n".encode())
+        return [x.name, digest.hexdigest(), key, transpose, [int(size) for size in array.chunks[1]]]
     for path in sorted(path for path in Path(x).rglob("*") if path.is_file()):
         facts = path.stat()
         digest.update(os.fsencode(f"{path.relative_to(x)} {facts.st_size} {facts.st_mtime_ns}\n"))

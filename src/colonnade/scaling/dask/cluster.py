@@ -162,6 +162,28 @@ class Work:
                 f" {listed}. The others are finished. Give the workers more memory, or make the blocks smaller"
             )
 
+    def results(self, names: dict, tasks: dict, report: Callable = lambda done: None) -> dict:
+        """What tasks return, by their keys, in the order of the keys; each is a function and its arguments."""
+
+        def submit(keys):
+            return [self.client.submit(*tasks[key], pure=False) for key in keys]
+
+        found = {}
+        for key, future in self.finished(names, submit):
+            found[key] = self.result(future)
+            report(len(found))
+        return {key: found[key] for key in names}
+
+    def call(self, what: str, function: Callable, *arguments):
+        """What a function returns that runs on some worker."""
+        return self.results({0: what}, {0: (function, *arguments)})[0]
+
+    def memory(self) -> float | None:
+        """Bytes that the smallest worker may use for one task; None if workers have no limit."""
+        workers = self._asked(self.client.scheduler.identity)["workers"].values()
+        limits = [one["memory_limit"] for one in workers if one.get("memory_limit")]
+        return min(limits, default=None)
+
     def result(self, future):
         """The result of a future, brought here."""
         coming = asyncio.run_coroutine_threadsafe(_result(self.client, future), self.client.loop.asyncio_loop)

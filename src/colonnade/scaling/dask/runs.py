@@ -10,14 +10,13 @@ import numpy as np
 
 from ...data.observations import Observations, pointers_of
 from ...data.sources import real_dtype
-from ...files.results.block_files import missing, records, typical_entries
+from ...files.results.block_files import missing, records
 from ...model.full_columns.out_of_line import typical_entries_of
 from ..blocks import Run
-from ..tall import exceeds_memory, groups_of_blocks
 from ..triples.grouping import Triples
 from ..triples.labels import Names
 from .cluster import Work
-from .tasks import observations_of, on_cluster, solve_part, solve_stored, solve_stored_together, store_chunk
+from .tasks import observations_of, on_cluster, solve_part, store_chunk
 
 _PART_ENTRIES = 1 << 18  # of observations that are sent to a worker
 _PART_COLUMNS = 1 << 16
@@ -130,7 +129,7 @@ def store_chunks(work: Work, array, names: dict, run: Run, folder: Path) -> tupl
     store = dask.delayed(store_chunk, pure=False)
 
     def submit(keys):
-        return work.client.compute([store(chunks[k], str(folder), k, edges[k]) for k in keys])
+        return work.client.compute([store(chunks[k], folder, k, edges[k]) for k in keys])
 
     done = len(chunks) - len(todo)
     named = _named(edges)
@@ -140,28 +139,3 @@ def store_chunks(work: Work, array, names: dict, run: Run, folder: Path) -> tupl
     shape = tuple(int(size) for size in array.shape)
     triples = Triples((), run.given.fields, shape, real_dtype(array.dtype), 0)
     return triples, Names(names.get("row_names"), names.get("column_names")), records(folder, "entries")
-
-
-def solve_blocks(work: Work, run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
-    """Let the workers solve the blocks that are not solved yet; in place of `blocks.solve_here`."""
-    todo, place = missing(folder, "solution", len(entries)), str(folder)
-    if exceeds_memory(facts["shape"], run.memory):
-        groups = list(groups_of_blocks(entries, todo, facts["shape"][1], run.memory))
-        tasks = [(solve_stored_together, place, group, entries, facts, run.memory) for group in groups]
-    else:
-        typical = typical_entries(folder, entries, m) if todo else 0.0
-        groups = [[k] for k in todo]
-        tasks = [(solve_stored, place, k, entries[k], facts, typical, m) for k in todo]
-    sizes = [record["stop"] - record["first"] for record in entries]
-    named = {
-        i: f"columns {entries[group[0]]['first']:,} to {entries[group[-1]]['stop'] - 1:,}"
-        for i, group in enumerate(groups)
-    }
-    done = sum(sizes) - sum(sizes[k] for k in todo)
-
-    def submit(keys):
-        return [work.client.submit(*tasks[i], pure=False) for i in keys]
-
-    for i, _ in work.finished(named, submit):
-        done += sum(sizes[k] for k in groups[i])
-        run.progress("solving", done, sum(sizes))

@@ -7,8 +7,8 @@ at the same time; they write the same bytes.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from json import dumps, loads
-from pathlib import Path
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ...model.column_space import ColumnSpace
 from ...model.full_columns.learn import Lesson
 from ..blocks import solve_block, solve_together, solve_used
 
+_TASKS_OF_A_THREAD = 4  # So that threads end at about the same time.
 _PIECE_BYTES = 1 << 23  # of an array, that a task carries
 
 
@@ -40,11 +41,11 @@ def observations_of(chunk, first: int) -> Observations:
         ) from None
 
 
-def store_chunk(chunk, folder: str, k: int, first: int) -> None:
+def store_chunk(chunk, folder, k: int, first: int) -> None:
     """Write the entries of a chunk of columns as block k."""
     o = observations_of(chunk, first)
     block = Block(first, first + o.shape[1], o.indptr, o.rows, o.values)
-    write_entries(Path(folder), k, block, o.shape[0])
+    write_entries(folder, k, block, o.shape[0])
 
 
 def solve_part(
@@ -55,25 +56,25 @@ def solve_part(
         return solve_block(_writable(space), penalty, _writable(part).without(unused), typical=typical, n_threads=1)
 
 
-def solve_stored(folder: str, k: int, record: dict, facts: dict, typical: float, m: int) -> None:
+def solve_stored(folder, k: int, record: dict, facts: dict, typical: float, m: int) -> None:
     """Read block k, solve it and write the solution."""
     lesson, screening = _lesson(folder, dumps(facts)), read_screening(facts)
-    block = read_block(Path(folder), k, record)
+    block = read_block(folder, k, record)
     with one_blas_thread():
         solution = solve_used(lesson, screening, block.first, block.observations(m), typical=typical, n_threads=1)
-    write_solution(Path(folder), k, *solution)
+    write_solution(folder, k, *solution)
 
 
-def solve_stored_together(folder: str, group: list[int], entries: list[dict], facts: dict, memory: float) -> None:
+def solve_stored_together(folder, group: list[int], entries: list[dict], facts: dict, memory: float) -> None:
     """Solve some blocks with a basis that is read by blocks of rows; tasks of one worker share the memory."""
     from distributed import get_worker
 
-    solve_together(Path(folder), group, entries, facts, memory / get_worker().state.nthreads)
+    solve_together(folder, group, entries, facts, memory / get_worker().state.nthreads)
 
 
 @lru_cache(maxsize=1)  # a worker reads the basis once
-def _lesson(folder: str, facts: str) -> Lesson:
-    return read_lesson(Path(folder), loads(facts))
+def _lesson(folder, facts: str) -> Lesson:
+    return read_lesson(folder, loads(facts))
 
 
 def _writable(value):
@@ -98,3 +99,20 @@ def _same(piece):
 
 def _joined(pieces, rest) -> ColumnSpace:
     return ColumnSpace(np.concatenate(pieces), *rest)
+
+
+def on_cluster_threads(work, pieces) -> list:
+    """What `work` returns for each piece, computed by all workers; called in a task, which waits for them."""
+    from distributed import worker_client
+
+    pieces = list(pieces)
+    with worker_client() as client:
+        n_tasks = min(len(pieces), _TASKS_OF_A_THREAD * sum(client.nthreads().values()))
+        edges = np.linspace(0, len(pieces), n_tasks + 1).astype(int)
+        tasks = [client.submit(_each, work, pieces[lo:hi], pure=False) for lo, hi in pairwise(edges)]
+        return [one for part in client.gather(tasks) for one in part]
+
+
+def _each(work, pieces) -> list:
+    with one_blas_thread():
+        return [work(piece) for piece in pieces]

@@ -108,6 +108,19 @@ class Checker:
         self._first_repeated = self._first_repeated or (rows[at], columns[at])
         self._repeated += int((~is_first).sum())
 
+    @property
+    def faults(self) -> tuple:
+        """What was found: counts and first places, for `absorb`."""
+        return self._infinite, self._first_infinite, self._repeated, self._first_repeated
+
+    def absorb(self, faults: tuple) -> None:
+        """Add what another one has found in later columns."""
+        self._first_infinite, self._first_repeated = (
+            self._first_infinite or faults[1],
+            self._first_repeated or faults[3],
+        )
+        self._infinite, self._repeated = self._infinite + faults[0], self._repeated + faults[2]
+
     def refuse_faults(self) -> None:
         if self._infinite:
             row, column, value = self._first_infinite

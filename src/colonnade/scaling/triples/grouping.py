@@ -20,6 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from ..._support.arguments import printable, shown
+from ..._support.storage import Url
 from ..._support.threads import default_threads
 from ...data.observations import index_dtype
 from ...files.tables.kinds import needed_module, one_line
@@ -272,10 +273,13 @@ def _connection(memory: int, scratch: Path):
 
 
 def _as_text(scratch: Path) -> str:
-    """The folder as DuckDB takes it; a name that is not text in UTF-8 is replaced by that of a temporary folder."""
+    """The folder as DuckDB takes it; an address, or a name that is not UTF-8, is replaced by a temporary folder."""
     try:
         str(scratch).encode()
+        is_here = not isinstance(scratch, Url)
     except UnicodeEncodeError:
+        is_here = False
+    if not is_here:
         return str(Path(tempfile.gettempdir()) / f"colonnade.{uuid4().hex}")
     return str(scratch.absolute())
 

@@ -17,8 +17,10 @@ import numpy as np
 
 from ..._support.arguments import printable, shown
 from ..._support.numbers import rounded_words
+from ..._support.storage import Url
 from ...files.results.checkpoints import publish_json, publishing, read_json
-from ...files.tables.csv import MISSING, first_rounded_text, reaches_exact
+from ...files.tables.csv import MISSING
+from ...files.tables.csv_cells import first_rounded_text, reaches_exact
 from ...files.tables.dialects import FOUND_OUT as DIALECT_FOUND_OUT
 from ...files.tables.dialects import DialectOptions
 from ...files.tables.encodings import NotUtf8, opened_text
@@ -37,8 +39,8 @@ from ...files.tables.triples import (
 )
 from .grouping import BATCH, Labels, Triples, different_values, label_range, pieces
 
-_FIELDS = "row", "column", "value"
-_COPY, _CODED, _RECORD = "triples.parquet", "coded.parquet", "copied.json"
+COPY_FIELDS = "row", "column", "value"
+COPY, _CODED, COPY_RECORD = "triples.parquet", "coded.parquet", "copied.json"
 _WHOLE, _DIGITS = "^(0|[1-9][0-9]{0,17})$", "^[0-9]+$"
 _NUMBER = r"^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 _CSV_BLOCK = 1 << 24  # bytes of text that are parsed at a time
@@ -65,7 +67,7 @@ class TripleFiles:
     """
 
     paths: tuple[Path, ...]
-    fields: tuple[str, str, str] = _FIELDS
+    fields: tuple[str, str, str] = COPY_FIELDS
     shape: tuple[int, int] | None = None
     header: object = "auto"
     dialect: DialectOptions = DIALECT_FOUND_OUT
@@ -97,7 +99,7 @@ def numbered(given: TripleFiles, folder: Path, memory: int) -> tuple[Triples, Na
         if _are_plain(given):
             return _opened(given.paths, given.fields, given.shape, Names(), folder, memory)
     names = _copied(given, kind, folder, memory)
-    return _opened((folder / _COPY,), _FIELDS, given.shape, names, folder, memory)
+    return _opened((folder / COPY,), COPY_FIELDS, given.shape, names, folder, memory)
 
 
 def recounted(triples: Triples, names: Names, folder: Path, memory: int) -> tuple[Triples, Names]:
@@ -168,14 +170,14 @@ def _are_plain(given: TripleFiles) -> bool:
 
 def _copied(given: TripleFiles, kind: str, folder: Path, memory: int) -> Names:
     """Write the copy, if it is not there yet: names get numbers as they come, then positions in their order."""
-    if (folder / _RECORD).exists():
-        return Names(**read_json(folder / _RECORD))
+    if (folder / COPY_RECORD).exists():
+        return Names(**read_json(folder / COPY_RECORD))
     numbers = _write_coded(given, kind, folder, memory)
     orders = [None if one is None else in_order(list(one), kind) for one in numbers]
     del numbers
     _write_positions(folder, [None if order is None else order[1] for order in orders])
     names = Names(*(None if order is None else order[0] for order in orders))
-    publish_json(folder / _RECORD, {"rows": names.rows, "columns": names.columns})
+    publish_json(folder / COPY_RECORD, {"rows": names.rows, "columns": names.columns})
     return names
 
 
@@ -203,7 +205,7 @@ def _write_sides(given: TripleFiles, kind: str, path: Path, sides: list) -> None
     from pyarrow import parquet
 
     number = _kind_of_values(given, kind)
-    schema = pyarrow.schema(list(zip(_FIELDS, [pyarrow.int64(), pyarrow.int64(), number])))
+    schema = pyarrow.schema(list(zip(COPY_FIELDS, [pyarrow.int64(), pyarrow.int64(), number])))
     with publishing(path) as file, parquet.ParquetWriter(file, schema) as writer:
         for arrays in _arrays(given, kind):
             refuse_rounded_values(*arrays)
@@ -392,12 +394,16 @@ def _write_positions(folder: Path, positions: list[np.ndarray | None]) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    coded, copy = folder / _CODED, folder / _COPY
+    coded, copy = folder / _CODED, folder / COPY
     if all(at is None for at in positions):
-        coded.replace(copy)
+        if isinstance(folder, Url):
+            copy.write_bytes(coded.read_bytes())
+            coded.unlink()
+        else:
+            coded.replace(copy)
         return
     with publishing(copy) as file, parquet.ParquetWriter(file, opened(coded).schema_arrow) as writer:
-        for batch in pieces(coded, _FIELDS):
+        for batch in pieces(coded, COPY_FIELDS):
             labels = [
                 batch.column(side) if at is None else pyarrow.array(at[batch.column(side).to_numpy()])
                 for side, at in enumerate(positions)

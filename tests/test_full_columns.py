@@ -1,4 +1,4 @@
-"""By which columns settings are judged: what each counts, and full columns that are hidden where others tell little."""
+"""Full columns: those that are hidden to test predictions, and outliers in them."""
 
 from dataclasses import replace
 
@@ -7,9 +7,6 @@ import pytest
 
 import colonnade as co
 from colonnade.model.full_columns.hidden_columns import DRAWS, hidden_in_turn, some_of_the_full
-from colonnade.model.full_columns.jury import Jury, is_unsure
-from colonnade.model.full_columns.losses import weights_of
-from colonnade.model.leaving_out import Model
 
 from problems import hide, low_rank
 
@@ -43,55 +40,6 @@ def test_some_of_the_full_are_rows_of_full_columns(rng, monkeypatch):
     assert A.shape == (10, 6) and rows.size == 10
     full = M[np.ix_(rows, np.flatnonzero(seen.all(axis=0)))]
     assert all((full == A[:, [k]]).all(axis=0).any() for k in range(6))
-
-
-@pytest.mark.parametrize("center", [True, False])
-def test_losses_of_hidden_columns_are_those_of_predictions_from_the_others(rng, center):
-    """Against dense Gaussian conditional means, an entry left out at a time."""
-    M = heavy_tailed(rng, m=25, n=60)
-    known, _ = hide(rng, M, 20, 6)
-    o = co.Observations.from_dense(known)
-    partial, noise, offset = o.take(o.partial_columns), 0.5, 0.2
-    hidden = list(hidden_in_turn(o.full_matrix(), None, partial.n_observed, 5, 20, rng))
-    space = co.fit_column_space(o, center=center)
-    jury = Jury(partial, hidden)
-    ((losses, _),) = jury.losses([space], [noise], [Model(space.center, (offset,))], 0.0)
-    expected = []
-    for fold in hidden:
-        A, squares = fold.others, []
-        c = A.mean(axis=1) if center else np.zeros(25)
-        K = (A - c[:, None]) @ (A - c[:, None]).T / A.shape[1] + noise * np.eye(25) + offset
-        for j in range(fold.seen.shape[1]):
-            at, x = fold.seen.rows[fold.seen.entry_columns == j], fold.truth[:, j] - c
-            off = [_left_out(K, x, at, i) for i in at]
-            squares.append(np.mean(np.square(off)) / jury.partial.unit**2)
-        expected.append(np.reshape(squares, (DRAWS, -1)).mean(axis=0))
-    expected = jury.weighed(np.concatenate([np.zeros(40), *expected]))
-    np.testing.assert_allclose(losses[40:, 0], expected[40:], rtol=1e-8)
-    assert jury.of_partial(losses).shape == (40, 1)
-
-
-def _left_out(K, x, at, i):
-    rest = at[at != i]
-    return x[i] - K[i, rest] @ np.linalg.solve(K[np.ix_(rest, rest)], x[rest])
-
-
-def test_a_large_loss_counts_for_a_part_and_a_wild_one_for_nothing(rng):
-    least = rng.uniform(0.5, 1.5, 100)
-    least[:3] = 1e3, 1e9, np.inf
-    ordinary = np.arange(100) != 1
-    weights = weights_of(least, ordinary)
-    assert weights[1] == 0 and (weights[3:] == 1).all()
-    assert 20 < weights[0] * least[0] < 50
-    np.testing.assert_allclose(weights_of(7 * least, ordinary), weights)  # whatever the unit
-    assert (weights_of(np.zeros(5), np.ones(5, bool)) == 1).all()
-
-
-def test_losses_of_which_one_decides_all_are_unsure(rng):
-    even = rng.uniform(0.5, 1.5, 200)
-    assert not is_unsure(even) and not is_unsure(1e300 * even)
-    assert is_unsure(np.append(even, 1e4)) and is_unsure(1e300 * np.append(even, 1e4))
-    assert is_unsure(np.arange(5.0)) and not is_unsure(np.zeros(9)) and not is_unsure(np.array([1.0, np.inf]))
 
 
 def test_few_full_columns_and_offsets_of_columns(rng):
@@ -167,39 +115,6 @@ def test_hidden_columns_keep_their_weights(rng):
     for completion in found:
         assert completion.noise_variance == pytest.approx(found[0].noise_variance, rel=1e-6)
         np.testing.assert_allclose(completion.to_dense(), found[0].to_dense(), rtol=1e-6, atol=1e-6 * abs(M).max())
-
-
-@pytest.mark.slow
-def test_full_columns_that_are_asked_too_help_where_columns_are_unequal(monkeypatch):
-    """On average: of a single draw luck decides."""
-    ratios = []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        M = heavy_tailed(rng, m=40, n=70, r=3)
-        known, seen = hide(rng, M, 40, 8)
-        errors = []
-        for unsure in (0.1, np.inf):
-            monkeypatch.setattr("colonnade.model.full_columns.jury._UNSURE", unsure)
-            errors.append(hidden_error(co.complete(known, refine=0).to_dense(), M, seen))
-        ratios.append(errors[0] / errors[1])
-    assert np.exp(np.mean(np.log(ratios))) < 0.97
-
-
-@pytest.mark.slow
-def test_offsets_are_taken_where_they_are_likely_to_help(monkeypatch):
-    """On average: to wait until they surely help costs more than they do where they do not."""
-    ratios = []
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        noise = np.exp(0.7 * rng.standard_normal(50)) * rng.standard_normal((200, 50))
-        M = rng.standard_normal((200, 1)) + 0.5 * rng.standard_normal(50) + noise
-        known, seen = hide(rng, M, 12, 15)
-        errors = []
-        for n_standard_errors in (0.5, 2.0):
-            monkeypatch.setattr("colonnade.model.full_columns.learn._LIKELY", n_standard_errors)
-            errors.append(hidden_error(co.complete(known, refine=0).to_dense(), M, seen))
-        ratios.append(errors[0] / errors[1])
-    assert np.exp(np.mean(np.log(ratios))) < 0.998 and max(ratios) < 1.02
 
 
 def test_a_large_column_does_not_hide_the_typo_of_a_full_one(rng):

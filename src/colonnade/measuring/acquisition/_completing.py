@@ -13,7 +13,7 @@ from ...model.full_columns.wild_entries import Whole, rare_code
 from ...model.leaving_out import leave_one_out, size_of
 from ._measuring import Measurements
 
-_ASKED = 200  # partial columns that judge whether columns read in full for being odd should teach
+_ASKED = 200  # Partial columns that decide whether odd columns, read in full, are learned from.
 
 
 def completion_of(measurements: Measurements, survey, rank=None, noise_std=None, **settings) -> Completion:
@@ -27,24 +27,24 @@ def completion_of(measurements: Measurements, survey, rank=None, noise_std=None,
         k = survey.basis.shape[1]
         return complete(observations, rank=k, center=False, shrinkage=0, refine=0)
     settings |= {} if noise_std is None else {"shrinkage": noise_std**2}
-    teachers = np.array(sorted(survey.full), np.int64)
-    if teachers.size == 0:
+    learned = np.array(sorted(survey.full), np.int64)
+    if learned.size == 0:
         raise ValueError(
             f"no column could be read in full: the source gave {observations.rows.size:,} entries and too many gaps to"
             " learn a column space from; what was read is the attribute observations of this exception"
         )
-    answers = [_taught_by(observations, teachers, rank, settings)]
-    odd = np.setdiff1d(observations.full_columns, teachers)
+    answers = [_learned_from(observations, learned, rank, settings)]
+    odd = np.setdiff1d(observations.full_columns, learned)
     if odd.size:
-        answers.append(_taught_by(observations, np.union1d(teachers, odd), rank, settings))
-    return min(answers, key=lambda answer: _error(answer, teachers, odd))
+        answers.append(_learned_from(observations, np.union1d(learned, odd), rank, settings))
+    return min(answers, key=lambda answer: _error(answer, learned, odd))
 
 
-def _error(completion: Completion, teachers, odd) -> float:
+def _error(completion: Completion, learned, odd) -> float:
     """Mean square error of the entries of some partial columns, each predicted from its column's others."""
     o = completion.observations
     able = np.flatnonzero(o.n_observed > 1)
-    able = np.setdiff1d(able, np.union1d(teachers, odd))
+    able = np.setdiff1d(able, np.union1d(learned, odd))
     if not odd.size or not able.size:
         return 0.0
     asked = o.take(able[np.linspace(0, able.size - 1, min(_ASKED, able.size)).astype(int)])
@@ -53,20 +53,20 @@ def _error(completion: Completion, teachers, odd) -> float:
     return float(np.mean(errors**2)) if errors.size else 0.0
 
 
-def _taught_by(observations: Observations, teachers, rank, settings) -> Completion:
-    """The completion that is learned from these columns; where one of them has gaps, they are filled for the lesson."""
+def _learned_from(observations: Observations, learned, rank, settings) -> Completion:
+    """The completion that is learned from these columns; their gaps are filled before."""
     m = observations.shape[0]
-    gaps = observations.n_observed[teachers] < m
-    o = replace(observations, full_columns=teachers[~gaps])
-    settings = settings if rank is None else {**settings, "rank": min(rank, m, teachers.size)}
+    gaps = observations.n_observed[learned] < m
+    o = replace(observations, full_columns=learned[~gaps])
+    settings = settings if rank is None else {**settings, "rank": min(rank, m, learned.size)}
     if not gaps.any():
         return complete(o, **settings)
-    A = without_gaps(columns_of(o, teachers))
-    lesson = complete(_with_columns(o, teachers, A), **settings)
+    A = without_gaps(o.take(learned).to_dense())
+    lesson = complete(_with_columns(o, learned, A), **settings)
     code = rare_code(Whole(o))
     coefficients, status, unused = solve_in_line(lesson.space, o, penalty=lesson.penalty, code=code)
     unseen = np.setdiff1d(np.arange(m), o.rows)
-    choices = {**lesson.choices, "gaps": f"filled in {int(gaps.sum()):,} of {teachers.size:,} full columns to learn"}
+    choices = {**lesson.choices, "gaps": f"filled in {int(gaps.sum()):,} of {learned.size:,} full columns to learn"}
     space = lesson.space
     if unseen.size:
         basis, center = space.basis.copy(), None if space.center is None else space.center.copy()
@@ -76,17 +76,8 @@ def _taught_by(observations: Observations, teachers, rank, settings) -> Completi
         space = replace(space, basis=basis, center=center)
         choices["rows"] = f"{unseen.size:,} rows could not be read anywhere and are NaN, the first is {unseen[0]}"
     solution = {"space": space, "coefficients": coefficients, "status": status, "unused": unused}
-    # The full columns of `o` are not all that taught, so certificates cannot look at what these alone have taught.
+    # More was learned from than the full columns of `o`, so certificates cannot compare with these alone.
     return replace(lesson, observations=o, choices=choices, moved_rows=False, **solution)
-
-
-def columns_of(o: Observations, columns) -> np.ndarray:
-    """Columns as a dense matrix, shape (m, k), NaN where they are not known."""
-    A = np.full((o.shape[0], len(columns)), np.nan, o.values.dtype, order="F")
-    for k, j in enumerate(columns):
-        at = slice(o.indptr[j], o.indptr[j + 1])
-        A[o.rows[at], k] = o.values[at]
-    return A
 
 
 def without_gaps(A) -> np.ndarray:
