@@ -1,7 +1,7 @@
-"""For how many unseen entries a known one stands: its weight where known entries speak for the gaps of a table.
+"""For how many gaps a hidden entry stands: its weight where hidden entries speak for the gaps of a table.
 
-Rows and columns have gaps in different shares. If entries of row i and column j are seen with odds a_i b_j, a known
-entry stands for 1 / (a_i b_j) unseen ones. Errors that are weighted so are those to be expected in the gaps (weighted
+Rows and columns have gaps in different shares. If entries of row i and column j are seen with odds a_i b_j, a
+hidden entry stands for 1 / (a_i b_j) gaps. Errors that are weighted so are those to be expected in the gaps (weighted
 conformal prediction: Tibshirani et al. 2019).
 """
 
@@ -22,10 +22,16 @@ def _odds(seen, size: int, share: float) -> np.ndarray:
 
 
 def gap_weights(o: Observations, rows, columns) -> np.ndarray:
-    """Weights of known entries at (rows[k], columns[k]); all 1 where a few of them would count for all."""
-    (m, n), seen = o.shape, np.bincount(o.rows, minlength=o.shape[0])
-    share = 1 - o.values.size / (m * n)
-    weights = _odds(seen[rows], n, share) * _odds(o.n_observed[columns], m, share)
+    """Weights of known entries at (rows[k], columns[k]) that are hidden together.
+
+    A hidden entry counts as what it is while it is hidden: a gap among the entries that its row and column have left.
+    All weights are 1 where a few of them would count for all.
+    """
+    m, n = o.shape
+    in_row = np.bincount(o.rows, minlength=m) - np.bincount(rows, minlength=m)
+    in_column = o.n_observed - np.bincount(columns, minlength=n)
+    share = 1 - (o.values.size - rows.size) / (m * n)
+    weights = _odds(in_row[rows], n, share) * _odds(in_column[columns], m, share)
     if weights.sum() ** 2 < _FEW * (weights**2).sum() or not weights.any():
         return np.ones(weights.size)
     return weights

@@ -19,6 +19,7 @@ from .factor_model import FactorModel, Settings, Sweeps
 from .table import ScaledTable, rescaled_table, scaled_table
 
 _HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
+_PATTERN_SHARE = 0.2  # Of the complete columns or rows, where gaps follow a pattern.
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
 _COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
 _FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
@@ -111,9 +112,9 @@ def first_trial(o: Observations, seed: int) -> HeldOutEntries | None:
 
     None if these columns have too few entries to hide some.
     """
-    hidden = hidden_places(o, np.random.default_rng(seed))
-    if hidden.size == 0 or (o.n_observed[o.columns_of(hidden)] == o.shape[0]).any():
+    if _in_partial_columns(o).sum() * _HIDDEN_SHARE < _FEW:
         return None
+    hidden = hidden_places(o, np.random.default_rng(seed))
     trials = _Trials(o, hidden, False, lambda done, total: None)
     first = Settings(min(_most_directions(o, "auto"), _FIRST_DIRECTIONS))
     found = [trials.judge(False, settings) for settings in (first, replace(first, whiten=True))]
@@ -332,18 +333,45 @@ def hidden_places(o: Observations, rng) -> np.ndarray:
     """A tenth of the entries of columns with gaps; of every row and column at least two stay.
 
     Full columns stay full, because their entries are easier to predict than those that are wanted. Where the other
-    columns have too few entries to tell, all lose some.
+    columns have too few entries to tell, all lose some. Where they never show some rows, `_hidden_by_pattern` adds
+    entries of these.
     """
     total = o.values.size
     if total < _FEW:
         return np.zeros(0, np.int64)
-    able = np.repeat(o.n_observed < o.shape[0], o.n_observed)
+    able = _in_partial_columns(o)
     if able.sum() * _HIDDEN_SHARE < _FEW:
         able[:] = True
     share = min(_HIDDEN_SHARE, _MOST_HIDDEN / able.sum())
     drawn = np.flatnonzero((rng.random(total) < share) & able)
+    drawn = np.union1d(drawn, _hidden_by_pattern(o, rng))
     drawn = _leaving_two(drawn, o.columns_of(drawn), o.n_observed)
     return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
+
+
+def _in_partial_columns(o: Observations) -> np.ndarray:
+    return np.repeat(o.n_observed < o.shape[0], o.n_observed)
+
+
+def _hidden_by_pattern(o: Observations, rng) -> np.ndarray:
+    """Entries of some complete lines, of which these show only what a line with gaps shows; rising.
+
+    Gaps may follow a pattern, as where a cheap instrument reads some wavelengths only. Then no line with gaps has an
+    entry to hide at the other wavelengths, and complete lines stand for them. There are none where every wavelength is
+    read in some line with gaps, or few lines are complete.
+    """
+    if o.full_columns.size == 0 and _rows_decide(o):
+        turned = o.transposed()
+        places = _hidden_by_pattern(turned, rng)
+        return np.sort(o.locate(turned.columns_of(places), turned.rows[places]))
+    m, full, partial = o.shape[0], o.full_columns, o.partial_columns[o.n_observed[o.partial_columns] > 1]
+    if full.size < _COMPLETE or partial.size == 0 or np.unique(o.rows[_in_partial_columns(o)]).size == m:
+        return np.zeros(0, np.int64)
+    n_hidden = max(2, min(int(_PATTERN_SHARE * full.size), _MOST_HIDDEN // m))
+    chosen, like = np.sort(rng.choice(full, n_hidden, replace=False)), rng.choice(partial, n_hidden)
+    # The entry of row i of a full column stands at indptr + i.
+    seen = [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in like]
+    return np.concatenate([o.indptr[j] + np.setdiff1d(np.arange(m), rows) for j, rows in zip(chosen, seen)])
 
 
 def _far_places(o: Observations) -> np.ndarray:

@@ -19,7 +19,7 @@ def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
     """
     found = learned.held_out
     known = found.deviations > 0
-    weights = gap_weights(o, found.rows[known], found.columns[known])
+    weights = gap_weights(o, found.rows, found.columns)[known]
     errors = (found.truth - found.predicted)[known]
     return Scores(found.rows[known], found.columns[known], errors, found.deviations[known], weights)
 
