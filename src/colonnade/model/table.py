@@ -150,7 +150,7 @@ def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
     order = places.values.astype(np.int64)
     values = o.values.astype(np.float64)
     begins, columns = places.indptr, places.rows
-    shift, unit, _ = _safe_spreads(begins, values[order])
+    shift, unit, _ = _spreads(begins, values[order])
     if one_unit and unit.any():
         largest = float(unit.max())
         unit = np.where(unit > 0, largest * np.sqrt(np.mean((unit[unit > 0] / largest) ** 2)), 0.0)
@@ -160,13 +160,13 @@ def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
 def unit_degrees(o: Observations) -> np.ndarray:
     """Degrees of freedom of the unit of every row: its entries and those it borrows, less one for the shift."""
     across = o._trusted(weights=None).transposed()
-    return _safe_spreads(across.indptr, across.values.astype(np.float64))[2]
+    return _spreads(across.indptr, across.values.astype(np.float64))[2]
 
 
 def spreads_of_rows(o: Observations) -> np.ndarray:
     """Spreads of the rows with entries enough to tell one, without constant rows."""
     across = o._trusted(weights=None).transposed()
-    _, unit, _ = _safe_spreads(across.indptr, across.values.astype(np.float64))
+    _, unit, _ = _spreads(across.indptr, across.values.astype(np.float64))
     return unit[(np.diff(across.indptr) >= _ENOUGH) & (unit > 0)]
 
 
@@ -188,48 +188,57 @@ def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
     return ScaledTable(by_column, by_row, order, shift, unit)
 
 
-def _safe_spreads(begins, values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same as `_spreads`, for numbers near the ends of floating point too."""
-    # Squares of such numbers leave its range; a power of 2 loses no digit.
-    size = float(np.abs(values).max(initial=0.0))
-    scale = 1.0 if size == 0 else 2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000)
-    shift, unit, degrees = _spreads(begins, values / scale, begins.size - 1)
-    return scale * shift, scale * unit, degrees
+def _spreads(begins, values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shift and unit of every row from its entries, which stand together, and the unit's degrees of freedom.
 
-
-def _spreads(begins, values, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shift and unit of every row from its entries, which stand together, and the unit's degrees of freedom."""
-    counts, row = np.diff(begins), np.repeat(np.arange(m), np.diff(begins))
-    middle = _medians(begins, values)
-    reach = _REACH * 1.4826 * _medians(begins, np.abs(values - middle[row]))
-    low, high = np.where(reach > 0, middle - reach, -np.inf), np.where(reach > 0, middle + reach, np.inf)
-    clipped = np.clip(values, low[row], high[row])
-    seen = np.maximum(counts, 1)
-    shift = np.bincount(row, clipped, m) / seen
-    squares = np.bincount(row, (clipped - shift[row]) ** 2, m)
+    Squares are taken in units of each row, so that numbers near the ends of floating point spoil no other row.
+    """
+    m, counts = begins.size - 1, np.diff(begins)
+    row, seen = np.repeat(np.arange(m), counts), np.maximum(counts, 1)
+    middle, largest = _medians(begins, values), np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        off = np.clip(values - middle[row], -largest, largest)
+        reach = _REACH * 1.4826 * _medians(begins, np.abs(off))
+        limit = np.where(reach > 0, reach, np.inf)[row]
+        off = np.clip(off, -limit, limit)
+        size = _sizes(begins, off)
+        off /= size[row]
+        mean = np.bincount(row, off, m) / seen
+        squares = np.bincount(row, (off - mean[row]) ** 2, m)
+        shift = np.clip(middle + size * mean, -largest, largest)
     is_constant = np.bincount(row, values != middle[row], m) == 0
     several = (counts >= 2) & (squares > 0)
-    own = squares[several] / counts[several]
+    own = size[several] * np.sqrt(squares[several] / counts[several])
     typical = float(np.median(own)) if own.size else 1.0
     lacking = np.maximum(counts < 2, min(_ENOUGH, _likeness(own, counts[several])) - counts)
     lacking = np.where(is_constant, np.maximum(lacking, 1), lacking)
-    unit = np.sqrt((squares + lacking * typical) / (counts + lacking))
+    total = counts + lacking
+    unit = np.hypot(size * np.sqrt(squares / total), typical * np.sqrt(lacking / total))
     constant = (counts >= _ENOUGH) & is_constant  # Two or three equal entries may be chance.
-    degrees = np.maximum(counts + lacking - 1, 1.0)  # One is spent on the shift.
+    degrees = np.maximum(total - 1, 1.0)  # One is spent on the shift.
     return np.where(constant, middle, shift), np.where(constant, 0.0, unit), degrees
 
 
-def _likeness(variances, counts) -> float:
-    """Number of entries that the variances of all rows are worth to a row that has few.
+def _sizes(begins, values) -> np.ndarray:
+    """The power of 2 below the largest number of each row, by which division loses no digit; 1 for zeros."""
+    result, some = np.zeros(begins.size - 1), np.diff(begins) > 0
+    if some.any():
+        result[some] = np.maximum.reduceat(np.abs(values), begins[:-1][some])
+    exponents = np.floor(np.log2(np.where(result > 0, result, 1.0)))
+    return np.where(result > 0, np.exp2(np.clip(exponents, -1020, 1020)), 1.0)
+
+
+def _likeness(spreads, counts) -> float:
+    """Number of entries that the spreads of all rows are worth to a row that has few.
 
     Few if they differ by more than chance, as in different units. By chance the logarithm of a variance from k entries
     has the variance trigamma((k - 1) / 2).
     """
     from scipy.special import polygamma
 
-    if variances.size < 2:
+    if spreads.size < 2:
         return np.inf
-    logs = np.log(variances)
+    logs = 2 * np.log(spreads)
     excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, (counts - 1) / 2)))
     return _ALIKE / excess if excess > 0 else np.inf
 

@@ -17,7 +17,7 @@ from .answer_scale import AnswerScale, logistic
 
 N_FACTORS = 4  # Directions of ability. 1, 2, 8 and 15 have 0 to 10 % more error on five benchmarks.
 N_SWEEPS = 20  # Scores change by less than 0.1 standard errors with 60.
-_SETTLED = 4  # Sweeps before the dispersion is estimated: the first predictions are too poor for it.
+_SETTLED = 4  # Sweeps between estimates of the dispersion of bounded answers; the first predictions are too poor.
 _LEAST_DISPERSION = 1e-2, 1e-12  # Bounded answers: 1 is right or wrong, 0.01 is 100 attempts each. Plain: exact data.
 _LEAST_SPREAD = 1e-4  # Prior variance of a loading, in squared logits; smaller ones are no direction at all.
 _START_VARIANCE = 0.05  # Posterior variances before the first sweep, in squared logits.
@@ -50,8 +50,16 @@ def bound_weight(second_moment, bounded: bool) -> np.ndarray:
     """Weight of the quadratic bound of the logistic likelihood at a predictor with this second moment."""
     if not bounded:
         return np.ones_like(second_moment)
-    xi = np.sqrt(np.maximum(second_moment, 1e-8))
-    return np.tanh(xi / 2) / (2 * xi)
+    # tanh(xi / 2) / (2 xi) by the exponential function, which NumPy computes three times as fast; in place.
+    xi = np.maximum(second_moment, 1e-4)  # Smaller ones have the same weight to five digits.
+    np.sqrt(xi, out=xi)
+    decay = np.exp(-xi)
+    weight = 1 - decay
+    decay += 1
+    decay *= xi
+    decay *= 2
+    weight /= decay
+    return weight
 
 
 def moments(mean, covariance) -> np.ndarray:
@@ -69,21 +77,26 @@ def ability_moments(Z, SZ) -> np.ndarray:
 
 def fit_item_model(Y, weights, scale: AnswerScale, n_sweeps: int = N_SWEEPS) -> ItemModel:
     """Learn from unit answers Y (m, d); `weights` (m, d) is 0 in gaps, where Y must be finite."""
-    K = (Y - 0.5 if scale.bounded else Y) * weights
     B, SB, Z, SZ = _start(Y, weights, scale)
+    # Arrays of shape (m, d) take the time. Of right and wrong answers, seven digits are enough.
+    kind = np.float32 if scale.bounded else np.float64
+    Y, weights = Y.astype(kind, copy=False), weights.astype(kind, copy=False)
+    K = (Y - kind(0.5) if scale.bounded else Y) * weights
     mu, kappa, dispersion = B.mean(axis=0), B.var(axis=0) + 0.1, 1.0
     m, d, p = *Y.shape, B.shape[1]
     for sweep in range(n_sweeps):
-        EZ, Zx = ability_moments(Z, SZ), with_ones(Z)
-        second = moments(B, SB) @ EZ.T
-        if sweep >= _SETTLED or not scale.bounded:
-            dispersion = _dispersion(Y, weights, scale, B @ Zx, second)
-        L = bound_weight(second, scale.bounded) * weights / dispersion
+        EZ, Zx = ability_moments(Z, SZ).astype(kind), with_ones(Z).astype(kind)
+        second = moments(B, SB).astype(kind) @ EZ.T
+        if not scale.bounded or (sweep and sweep % _SETTLED == 0):
+            dispersion = _dispersion(Y, weights, scale, B.astype(kind) @ Zx, second)
+        L = bound_weight(second, scale.bounded)
+        L *= weights
+        L /= kind(dispersion)
         SB = np.linalg.inv(np.diag(1 / kappa) + (L @ EZ).reshape(m, p, p))
         B = np.einsum("iab,ib->ia", SB, K @ Zx.T / dispersion + mu / kappa)
-        EB = moments(B, SB).reshape(m, p, p)
+        EB = moments(B, SB).reshape(m, p, p).astype(kind)
         SZ = np.linalg.inv(np.eye(p - 1) + (L.T @ EB[:, 1:, 1:].reshape(m, -1)).reshape(d, p - 1, p - 1))
-        Z = np.einsum("jab,jb->ja", SZ, K.T @ B[:, 1:] / dispersion - L.T @ EB[:, 0, 1:]).T
+        Z = np.einsum("jab,jb->ja", SZ, K.T @ B[:, 1:].astype(kind) / dispersion - L.T @ EB[:, 0, 1:]).T
         B, SB, Z, SZ = _standardised(B, SB, Z, SZ)
         mu = B.mean(axis=0)
         kappa = np.maximum(((B - mu) ** 2).mean(axis=0) + np.einsum("iaa->a", SB) / m, _LEAST_SPREAD)
