@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._support.threads import in_threads, one_blas_thread
-from .table import ScaledTable, pieces
+from .table import Entries, ScaledTable, pieces
 
 TAIL = 0.02  # Weight of the even spectrum; .01 to .1 change the error by less than 3 % (docs/settings.md).
 _FIRST_VARIANCE = 1e-3  # Of the loadings of all directions together, in which a start is not quite sure of them.
@@ -114,7 +114,7 @@ class FactorModel:
             at = slice(*piece)
             sweep_kernels.fit_variances(rows[at], columns[at], self.U, *covariances, variance[at])
 
-        in_threads(work, pieces(rows.size))
+        in_threads(work, pieces(rows.size, 2.0 * rows.size * self.U.shape[1] ** 2))
         if with_noise:
             variance += self.own_noise[rows]
         return self.unit[rows] * np.sqrt(np.maximum(variance, 0.0))
@@ -144,8 +144,13 @@ def _moments(means, covariance) -> np.ndarray:
     def work(piece):
         sweep_kernels.packed_moments(*piece, means, covariance, result)
 
-    in_threads(work, pieces(means.shape[0]))
+    in_threads(work, pieces(means.shape[0], float(result.size)))
     return result
+
+
+def _cost(e: Entries, q: int) -> float:
+    """Multiplications of an update of all groups: sums of packed moments, and inverses."""
+    return q**2 * (0.5 * e.values.size + q * (e.begins.size - 1.0))
 
 
 def _update_columns(table: ScaledTable, U, moments, precision, Z, covariance, logs, prior=None) -> None:
@@ -159,7 +164,7 @@ def _update_columns(table: ScaledTable, U, moments, precision, Z, covariance, lo
     def work(piece):
         sweep_kernels.update_columns(*piece, *entries, *given, Z, covariance, logs)
 
-    in_threads(work, pieces(Z.shape[0], e.begins))
+    in_threads(work, pieces(Z.shape[0], _cost(e, Z.shape[1]), e.begins))
 
 
 def update_rows(table: ScaledTable, Z, moments, precision, prior, shift, written) -> None:
@@ -172,7 +177,7 @@ def update_rows(table: ScaledTable, Z, moments, precision, prior, shift, written
     def work(piece):
         sweep_kernels.update_rows(*piece, *entries, Z, moments, precision, prior, shift, *written)
 
-    in_threads(work, pieces(table.shape[0], e.begins))
+    in_threads(work, pieces(table.shape[0], _cost(e, Z.shape[1]), e.begins))
 
 
 def _weights_of(table: ScaledTable) -> np.ndarray:
@@ -195,7 +200,7 @@ def _student_weights(table: ScaledTable, weights, model: FactorModel) -> tuple[n
         covariances = model.row_covariance, model.Z, model.column_covariance
         sweep_kernels.fit_variances(rows[at], columns[at], model.U, *covariances, variance[at])
 
-    in_threads(work, pieces(rows.size))
+    in_threads(work, pieces(rows.size, 2.0 * rows.size * model.U.shape[1] ** 2))
     squares = weights * ((e.values - fitted) ** 2 + variance)
     return (nu + 1) / (nu + squares / model.noise[rows]), squares
 
@@ -293,7 +298,7 @@ class Sweeps:
             covariance[slice(*piece)] = (turn.T @ T @ turn)[:, lower[0], lower[1]]
 
         with one_blas_thread():
-            in_threads(work, pieces(covariance.shape[0]))
+            in_threads(work, pieces(covariance.shape[0], float(covariance.shape[0]) * q**3))
             return replace(self._posterior(), U=self.U @ turn, row_covariance=covariance)
 
     def _posterior(self) -> FactorModel:

@@ -107,5 +107,5 @@ def _variances(f: FactorModel, rows, columns) -> tuple[np.ndarray, np.ndarray, n
         sweep_kernels.fit_variances(i, j, f.U, f.row_covariance, f.Z, no_column, of_row[at])
         sweep_kernels.fit_variances(i, j, f.U, f.row_covariance, f.Z, f.column_covariance, total[at])
 
-    in_threads(work, pieces(rows.size))
+    in_threads(work, pieces(rows.size, 6.0 * rows.size * f.U.shape[1] ** 2))
     return of_column, of_row, np.maximum(total - of_column - of_row, 0.0)

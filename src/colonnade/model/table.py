@@ -15,6 +15,7 @@ from .._support.threads import in_threads
 from ..data.observations import Observations
 
 _PIECES = 16  # Pieces into which the groups are cut; more than the threads, so that none waits long.
+_WORTH_A_PIECE = 1e6  # Multiplications: about 0.3 ms, in which a thread has started. Pieces do not change results.
 _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borrows: see `_likeness`.
 _FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
 _ALIKE = 20.0  # Entries times variance of the logarithms; 2 costs 5 % on short rows of one unit.
@@ -248,16 +249,22 @@ def _medians(begins, values) -> np.ndarray:
     from .kernels.medians import group_medians
 
     result = np.empty(begins.size - 1)
-    in_threads(lambda piece: group_medians(*piece, begins, values, result), pieces(result.size, begins))
+    in_threads(lambda piece: group_medians(*piece, begins, values, result), pieces(result.size, 30 * values.size, begins))
     return result
 
 
-def pieces(count: int, begins=None) -> list[tuple[int, int]]:
-    """Neighbouring pieces of 0 .. count - 1; with `begins` of about equally many entries."""
+def pieces(count: int, cost: float, begins=None) -> list[tuple[int, int]]:
+    """Neighbouring pieces of 0 .. count - 1; with `begins` of about equally many entries.
+
+    `cost` is the number of multiplications in all: a piece that takes less time than a thread to start is not worth one.
+    """
+    most = int(min(_PIECES, 1 + cost // _WORTH_A_PIECE))
+    if most == 1 or count == 0:
+        return [(0, count)] if count else []
     if begins is None or begins[-1] == 0:
-        edges = np.linspace(0, count, _PIECES + 1).astype(int)
+        edges = np.linspace(0, count, most + 1).astype(int)
     else:
-        edges = np.searchsorted(begins, np.linspace(0, begins[-1], _PIECES + 1)[1:-1])
+        edges = np.searchsorted(begins, np.linspace(0, begins[-1], most + 1)[1:-1])
         edges = np.concatenate(([0], np.minimum(edges, count), [count]))
     edges = np.unique(edges)
     return list(zip(edges[:-1].tolist(), edges[1:].tolist()))
