@@ -63,7 +63,7 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
     for k in range(_MOST_SWEEPS):
         Z = _solved_columns(table, U)
         U, covariance = _solved_rows(table, Z, U)
-        sweep_kernels.predictions(e.others, column, U, Z, fitted)
+        sweep_kernels.predictions(e.others.astype(np.int64), column, U, Z, fitted)
         with np.errstate(over="ignore", invalid="ignore"):
             residual = np.abs(e.values - fitted)[judged] / rounding[e.others[judged]]
         worst = float(residual.max(initial=0.0))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._support.threads import in_threads, one_blas_thread
-from .table import Entries, ScaledTable, pieces
+from .table import Entries, ScaledTable, Summands, pieces
 
 TAIL = 0.02  # Weight of the even spectrum; .01 to .1 change the error by less than 3 % (docs/settings.md).
 _FIRST_VARIANCE = 1e-3  # Of the loadings of all directions together, in which a start is not quite sure of them.
@@ -98,6 +98,7 @@ class FactorModel:
         """Predictions at (rows[k], columns[k]) in the units of the data."""
         from .kernels import sweep_kernels
 
+        rows, columns = _as_int64(rows, columns)
         result = np.empty(rows.size)
         sweep_kernels.predictions(rows, columns, self.U, self.Z, result)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -107,6 +108,7 @@ class FactorModel:
         """Predictive standard deviations at (rows[k], columns[k]) in the units of the data."""
         from .kernels import sweep_kernels
 
+        rows, columns = _as_int64(rows, columns)
         variance = np.empty(rows.size)
         covariances = self.row_covariance, self.Z, self.column_covariance
 
@@ -134,6 +136,11 @@ class FactorModel:
         return Z, covariance
 
 
+def _as_int64(*places) -> tuple[np.ndarray, ...]:
+    """The same places in the one type for which the kernels are compiled."""
+    return tuple(np.asarray(at, np.int64) for at in places)
+
+
 def _moments(means, covariance) -> np.ndarray:
     """Packed E[x x'] from means and packed covariances; those of the columns lack their last coordinate."""
     from .kernels import sweep_kernels
@@ -155,29 +162,26 @@ def _cost(e: Entries, q: int) -> float:
 
 def _update_columns(table: ScaledTable, U, moments, precision, Z, covariance, logs, prior=None) -> None:
     """Update all columns, given the rows; `prior` is the precision of z, by default I."""
-    from .kernels import sweep_kernels
-
-    e, summands = table.by_column, table.column_summands
-    entries = e.begins, e.others, e.values, e.weights, summands.arrays, summands.bases(moments, precision)
-    given = U, moments, precision, np.eye(Z.shape[1] - 1) if prior is None else prior
-
-    def work(piece):
-        sweep_kernels.update_columns(*piece, *entries, *given, Z, covariance, logs)
-
-    in_threads(work, pieces(Z.shape[0], _cost(e, Z.shape[1]), e.begins))
+    n, r = table.shape[1], Z.shape[1] - 1
+    given = U, moments, precision, np.ones(n), np.eye(r) if prior is None else prior, np.zeros(r)
+    _update(table.by_column, table.column_summands, *given, (Z, covariance, logs, np.zeros(0)))
 
 
 def update_rows(table: ScaledTable, Z, moments, precision, prior, shift, written) -> None:
     """Update all rows, given the columns: `written` are U, packed covariances, log determinants, expected squares."""
+    given = Z, moments, np.ones(table.shape[1]), precision, prior, shift
+    _update(table.by_row, table.row_summands, *given, written)
+
+
+def _update(e: Entries, summands: Summands, means, moments, precision, *given) -> None:
     from .kernels import sweep_kernels
 
-    e, summands = table.by_row, table.row_summands
-    entries = e.begins, e.others, e.values, e.weights, summands.arrays, summands.bases(moments, np.ones(Z.shape[0]))
+    entries, bases = (e.begins, e.others, e.values, e.weights), summands.bases(moments, precision)
 
     def work(piece):
-        sweep_kernels.update_rows(*piece, *entries, Z, moments, precision, prior, shift, *written)
+        sweep_kernels.update_groups(*piece, entries, summands.arrays, bases, means, moments, precision, *given)
 
-    in_threads(work, pieces(table.shape[0], _cost(e, Z.shape[1]), e.begins))
+    in_threads(work, pieces(e.begins.size - 1, _cost(e, means.shape[1]), e.begins))
 
 
 def _weights_of(table: ScaledTable) -> np.ndarray:
@@ -191,7 +195,7 @@ def _student_weights(table: ScaledTable, weights, model: FactorModel) -> tuple[n
     from .kernels import sweep_kernels
 
     e, nu = table.by_column, model.settings.degrees
-    rows, columns = e.others, e.groups()
+    rows, columns = _as_int64(e.others, e.groups())
     fitted, variance = np.empty(rows.size), np.empty(rows.size)
 
     def work(piece):
@@ -478,7 +482,7 @@ def first_factors(table: ScaledTable, rank: int, seed: int) -> tuple[np.ndarray,
     U, Z = _decomposed(rest, offset, level, r, seed)
     U, Z = np.column_stack([U, level]), np.column_stack([Z, np.ones(n)])
     fitted = np.empty(e.values.size)
-    sweep_kernels.predictions(e.others, column, U, Z, fitted)
+    sweep_kernels.predictions(*_as_int64(e.others, column), U, Z, fitted)
     noise = float(np.mean((e.values - fitted) ** 2)) if e.values.size else 1.0
     return U, Z, max(noise, 0.05)
 
@@ -513,7 +517,7 @@ def _widened(model: FactorModel, table: ScaledTable, rank: int, seed: int) -> Fa
     if more <= 0:
         return model
     fitted, q = np.empty(e.values.size), r + more + 1
-    sweep_kernels.predictions(e.others, e.groups(), model.U, model.Z, fitted)
+    sweep_kernels.predictions(*_as_int64(e.others, e.groups()), model.U, model.Z, fitted)
     rest = sparse.csc_array((e.values - fitted, e.others, e.begins), shape=(m, n))
     U, Z = _decomposed(rest, np.zeros(n), np.zeros(m), more, seed)
     covariance = np.zeros((m, q, q))

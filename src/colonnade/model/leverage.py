@@ -102,7 +102,7 @@ def _variances(f: FactorModel, rows, columns) -> tuple[np.ndarray, np.ndarray, n
 
     def work(piece):
         at = slice(*piece)
-        i, j = rows[at], columns[at]
+        i, j = np.asarray(rows[at], np.int64), np.asarray(columns[at], np.int64)
         sweep_kernels.fit_variances(i, j, f.U, no_row, f.Z, f.column_covariance, of_column[at])
         sweep_kernels.fit_variances(i, j, f.U, f.row_covariance, f.Z, no_column, of_row[at])
         sweep_kernels.fit_variances(i, j, f.U, f.row_covariance, f.Z, f.column_covariance, total[at])

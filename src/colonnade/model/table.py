@@ -249,14 +249,15 @@ def _medians(begins, values) -> np.ndarray:
     from .kernels.medians import group_medians
 
     result = np.empty(begins.size - 1)
-    in_threads(lambda piece: group_medians(*piece, begins, values, result), pieces(result.size, 30 * values.size, begins))
+    some = pieces(result.size, 30 * values.size, begins)
+    in_threads(lambda piece: group_medians(*piece, begins, values, result), some)
     return result
 
 
 def pieces(count: int, cost: float, begins=None) -> list[tuple[int, int]]:
     """Neighbouring pieces of 0 .. count - 1; with `begins` of about equally many entries.
 
-    `cost` is the number of multiplications in all: a piece that takes less time than a thread to start is not worth one.
+    `cost` is the number of multiplications in all. A piece that takes less time than a thread to start is not worth one.
     """
     most = int(min(_PIECES, 1 + cost // _WORTH_A_PIECE))
     if most == 1 or count == 0:

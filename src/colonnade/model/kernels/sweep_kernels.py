@@ -1,4 +1,4 @@
-"""Compiled loops of the factor model: one update of all columns, of all rows, and predictive variances.
+"""Compiled loops of the factor model: one update of all columns or rows, and predictive variances.
 
 A symmetric q x q matrix is stored as its lower triangle, row after row, in q (q + 1) / 2 numbers ("packed"). The last
 of the q coordinates is the level: a row is (u, c) and a column is (z, 1), so that a prediction is their product.
@@ -100,68 +100,6 @@ def _packed_times(packed, h, r, result):
 
 
 @compiled()
-def update_columns(
-    lo, hi, begins, rows, values, weights, summands, bases, U, moments, precision, prior, Z, covariance, logs
-):
-    """q(z_j) = N(z_j, S_j) of columns lo to hi, with S_j = (prior + sum w E[u u'] / v)^-1.
-
-    Parameters
-    ----------
-    begins, rows, values, weights : the entries by column; no weights means that all are 1
-    summands : begins, others and `is_rest` of `table.Summands`; with weights the entries themselves
-    bases : array of shape (2, q (q + 1) / 2), sums of E[(u, c) (u, c)'] / v over the full rows and over all rows
-    U : array of shape (m, q), the means of (u, c)
-    moments : array of shape (m, q (q + 1) / 2), packed E[(u, c) (u, c)']
-    precision : array of shape (m,), 1 / v
-    prior : array of shape (r, r), the precision of z before any entry
-    Z : array of shape (n, q), written: (z, 1)
-    covariance : array of shape (n, r (r + 1) / 2), written: packed S_j
-    logs : array of shape (n,), written: log det of S_j^-1
-    """
-    sum_begins, sum_rows, is_rest = summands
-    q = U.shape[1]
-    r = q - 1
-    size, part = q * (q + 1) // 2, r * (r + 1) // 2
-    total, h, factors = (
-        np.empty(size),
-        np.empty(q),
-        np.empty(max(_longest(lo, hi, begins), _longest(lo, hi, sum_begins))),
-    )
-    A, panels = workspace(r)
-    twins = (
-        np.zeros(2, np.int64) - 1
-    )  # Columns whose sums are a base alone share their covariance: those seen in all rows.
-    for j in range(lo, hi):
-        first, count = sum_begins[j], sum_begins[j + 1] - sum_begins[j]
-        side = 1 if is_rest[j] else 0
-        _copy(bases[side], size, total)
-        for k in range(count):
-            factors[k] = precision[sum_rows[first + k]] * (weights[first + k] if weights.size else 1.0 - 2.0 * side)
-        add_rows(moments, sum_rows, first, count, factors, total)
-        for a in range(q):
-            h[a] = 0.0
-        own, n_own = begins[j], begins[j + 1] - begins[j]
-        for k in range(n_own):
-            w = precision[rows[own + k]] * (weights[own + k] if weights.size else 1.0)
-            factors[k] = w * values[own + k]
-        add_rows(U, rows, own, n_own, factors, h)
-        for a in range(r):
-            h[a] -= total[part + a]
-        Z[j, r] = 1.0
-        if count == 0 and twins[side] >= 0:
-            _copy(covariance[twins[side]], part, covariance[j])
-            logs[j] = logs[twins[side]]
-            _packed_times(covariance[j], h, r, Z[j])
-            continue
-        _fill_system(A, prior, 1.0, total, h)
-        logs[j] = sweep(A, panels)
-        _read_inverse(A, covariance[j])
-        _copy(A[r], r, Z[j])  # Not S h: where noise is tiny, h is large and rounding of S would swamp the answer.
-        if count == 0:
-            twins[side] = j
-
-
-@compiled()
 def packed_moments(lo, hi, means, covariance, moments):
     """Packed E[x x'] of vectors lo to hi; covariances of fewer numbers lack the last coordinates, which are sure."""
     q, part = means.shape[1], covariance.shape[1]
@@ -209,75 +147,74 @@ def _trace_and_form(total, T, u):
 
 
 @compiled()
-def update_rows(
-    lo,
-    hi,
-    begins,
-    columns,
-    values,
-    weights,
-    summands,
-    bases,
-    Z,
-    moments,
-    precision,
-    prior,
-    shift,
-    U,
-    covariance,
-    logs,
-    squares,
-):
-    """q(u_i, c_i) = N(U_i, T_i) of rows lo to hi, with T_i = (prior + sum w E[(z, 1) (z, 1)'] / v_i)^-1.
+def update_groups(lo, hi, entries, summands, bases, means, moments, precision, scale, prior, shift, written):
+    """Gaussian posteriors of the columns (or rows) lo to hi, given those of the rows (or columns).
+
+    With x the unknowns of a group and y those of the others, S = (prior + s sum w p E[y y'])^-1 and
+    x = S (shift + s sum w p y value), where p is the precision of the other and s the scale of the group. Columns have
+    a known last coordinate 1: their prior has one row less than y has numbers. One function serves both sides, because
+    compiling it takes longer than filling a small table.
 
     Parameters
     ----------
-    begins, columns, values, weights : the entries by row
+    entries : begins, others, values and weights by group; no weights means that all are 1
     summands : begins, others and `is_rest` of `table.Summands`; with weights the entries themselves
-    bases : array of shape (2, q (q + 1) / 2), sums of E[(z, 1) (z, 1)'] over the full columns and over all columns
-    Z : array of shape (n, q), (z, 1)
-    moments : array of shape (n, q (q + 1) / 2), packed E[(z, 1) (z, 1)']
-    precision : array of shape (m,), 1 / v
-    prior : array of shape (q, q), the prior's precision
-    shift : array of shape (q,), the prior's precision times its mean
-    U, covariance, logs : written: means, packed T_i, log det of T_i^-1
-    squares : array of shape (m,), written: sum over the row's entries of w E[(x - prediction)^2]
+    bases : array of shape (2, q (q + 1) / 2), sums of p E[y y'] over the full others and over all others
+    means : array of shape (n_others, q)
+    moments : array of shape (n_others, q (q + 1) / 2), packed E[y y']
+    precision : array of shape (n_others,)
+    scale : array of shape (n_groups,)
+    prior : array of shape (r, r), the precision of x before any entry; r is q or q - 1
+    shift : array of shape (r,), the prior's precision times its mean
+    written : means (n_groups, q), packed S, log det of S^-1, and the sums over the entries of w E[(value - x'y)^2]; the
+        last may be empty
     """
-    sum_begins, sum_columns, is_rest = summands
-    q = U.shape[1]
-    size = q * (q + 1) // 2
+    begins, others, values, weights = entries
+    sum_begins, sum_others, is_rest = summands
+    X, covariance, logs, squares = written
+    q, r = means.shape[1], prior.shape[0]
+    size, part = q * (q + 1) // 2, r * (r + 1) // 2
     total, h = np.empty(size), np.empty(q)
-    factors = np.empty(max(_longest(lo, hi, begins), _longest(lo, hi, sum_begins)))
-    A, panels = workspace(q)
+    factors = np.empty(_longest(lo, hi, sum_begins))
+    A, panels = workspace(r)
+    # Groups whose sums are a base alone share their covariance: those that are seen in full.
     twins = np.zeros(2, np.int64) - 1
-    for i in range(lo, hi):
-        first, count = sum_begins[i], sum_begins[i + 1] - sum_begins[i]
-        side = 1 if is_rest[i] else 0
+    for g in range(lo, hi):
+        first, count = sum_begins[g], sum_begins[g + 1] - sum_begins[g]
+        side = 1 if is_rest[g] else 0
         _copy(bases[side], size, total)
         for k in range(count):
-            factors[k] = weights[first + k] if weights.size else 1.0 - 2.0 * side
-        add_rows(moments, sum_columns, first, count, factors, total)
-        _copy(shift, q, h)
-        own, n_own = begins[i], begins[i + 1] - begins[i]
-        for k in range(n_own):
-            factors[k] = precision[i] * values[own + k] * (weights[own + k] if weights.size else 1.0)
-        add_rows(Z, columns, own, n_own, factors, h)
+            factors[k] = precision[sum_others[first + k]] * (weights[first + k] if weights.size else 1.0 - 2.0 * side)
+        add_rows(moments, sum_others, first, count, factors, total)
+        own, n_own = begins[g], begins[g + 1] - begins[g]
+        for a in range(q):
+            h[a] = shift[a] if a < r else 0.0
+        for k in range(own, own + n_own):
+            y, w = means[others[k]], precision[others[k]] * (weights[k] if weights.size else 1.0)
+            factor = scale[g] * values[k] * w
+            for a in range(q):
+                h[a] += factor * y[a]
+        if r < q:
+            X[g, r] = 1.0
+            for a in range(r):
+                h[a] -= scale[g] * total[part + a]
         twin = twins[side]
-        if count == 0 and twin >= 0 and precision[twin] == precision[i]:
-            _copy(covariance[twin], size, covariance[i])
-            logs[i] = logs[twin]
-            _packed_times(covariance[i], h, q, U[i])
+        if count == 0 and twin >= 0 and scale[twin] == scale[g]:
+            _copy(covariance[twin], part, covariance[g])
+            logs[g] = logs[twin]
+            _packed_times(covariance[g], h, r, X[g])
         else:
-            _fill_system(A, prior, precision[i], total, h)
-            logs[i] = sweep(A, panels)
-            _read_inverse(A, covariance[i])
-            _copy(A[q], q, U[i])
+            _fill_system(A, prior, scale[g], total, h)
+            logs[g] = sweep(A, panels)
+            _read_inverse(A, covariance[g])
+            _copy(A[r], r, X[g])  # Not S h: where noise is tiny, h is large and rounding of S would swamp the answer.
             if count == 0:
-                twins[side] = i
-        error, fitted = _error_and_fit(U[i], Z, columns, values, weights, own, n_own)
-        # E[(x - p)^2] = (x - p)^2 + tr(T E[zz']) + u' S u, the last as u' E[zz'] u - p^2.
-        trace, form = _trace_and_form(total, covariance[i], U[i])
-        squares[i] = error + max(0.0, trace) + max(0.0, form - fitted)
+                twins[side] = g
+        if squares.size:
+            error, fitted = _error_and_fit(X[g], means, others, values, weights, own, n_own)
+            # E[(value - x'y)^2] = (value - p)^2 + tr(S E[yy']) + x' V x, the last as x' E[yy'] x - p^2.
+            trace, form = _trace_and_form(total, covariance[g], X[g])
+            squares[g] = error + max(0.0, trace) + max(0.0, form - fitted)
 
 
 @compiled(any_order=True)
