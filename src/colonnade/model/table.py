@@ -257,7 +257,8 @@ def _medians(begins, values) -> np.ndarray:
 def pieces(count: int, cost: float, begins=None) -> list[tuple[int, int]]:
     """Neighbouring pieces of 0 .. count - 1; with `begins` of about equally many entries.
 
-    `cost` is the number of multiplications in all. A piece that takes less time than a thread to start is not worth one.
+    `cost` is the number of multiplications in all. A piece that takes less time than a thread needs to start is not
+    worth one.
     """
     most = int(min(_PIECES, 1 + cost // _WORTH_A_PIECE))
     if most == 1 or count == 0:
