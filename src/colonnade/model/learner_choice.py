@@ -66,9 +66,8 @@ def _are_comparable(values) -> bool:
 
 def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:
     """By how much squared errors of the full columns' prior exceed those of the factor model, by column."""
-    kept = np.ones(o.values.size, bool)
-    kept[o.locate(found.rows, found.columns)] = False
-    by_full = _predicted_by_full_columns(o.only(kept), found.rows, found.columns)
+    seen = o.without(o.locate(found.rows, found.columns))
+    by_full = _predicted_by_full_columns(seen, found.rows, found.columns)
     unit = scaled_table(o).unit[found.rows]
     unit = np.where(unit > 0, unit, np.inf)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -191,9 +191,7 @@ class _Trials:
     """Fits to the entries that are not hidden, judged by those that are."""
 
     def __init__(self, o: Observations, hidden, has_far: bool, report):
-        kept = np.ones(o.values.size, bool)
-        kept[hidden] = False
-        self.seen, self.is_large = {False: o.only(kept)}, o.values.size > _LARGE
+        self.seen, self.is_large = {False: o.without(hidden)}, o.values.size > _LARGE
         self.has_far, self.report, self.tables = has_far, report, {}
         self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
         self.values = o.values[hidden].astype(np.float64)
@@ -330,15 +328,19 @@ def _swept(sweeps: Sweeps, most: int, tol: float) -> FactorModel:
 
 
 def hidden_places(o: Observations, rng) -> np.ndarray:
-    """A tenth of the entries of columns with gaps; of every row and column at least two stay.
+    """A tenth of the entries of columns with gaps, rising; of every row and column at least two stay.
 
     Full columns stay full, because their entries are easier to predict than those that are wanted. Where the other
     columns have too few entries to tell, all lose some. Where they never show some rows, `_hidden_by_pattern` adds
-    entries of these.
+    entries of these. Where rows and no columns are complete, rows and columns change places.
     """
     total = o.values.size
     if total < _FEW:
         return np.zeros(0, np.int64)
+    if o.full_columns.size == 0 and _rows_decide(o):
+        turned = o.transposed()
+        places = hidden_places(turned, rng)
+        return np.sort(o.locate(turned.columns_of(places), turned.rows[places]))
     able = _in_partial_columns(o)
     if able.sum() * _HIDDEN_SHARE < _FEW:
         able[:] = True
@@ -354,16 +356,12 @@ def _in_partial_columns(o: Observations) -> np.ndarray:
 
 
 def _hidden_by_pattern(o: Observations, rng) -> np.ndarray:
-    """Entries of some complete lines, of which these show only what a line with gaps shows; rising.
+    """What some full columns hide to look like columns with gaps, rising.
 
-    Gaps may follow a pattern, as where a cheap instrument reads some wavelengths only. Then no line with gaps has an
-    entry to hide at the other wavelengths, and complete lines stand for them. There are none where every wavelength is
-    read in some line with gaps, or few lines are complete.
+    Gaps may follow a pattern, as where a cheap instrument reads some wavelengths only. Then no column with gaps has an
+    entry to hide at the other wavelengths, and full columns stand for them. Nothing is hidden where every wavelength is
+    read in some column with gaps, or where few columns are full.
     """
-    if o.full_columns.size == 0 and _rows_decide(o):
-        turned = o.transposed()
-        places = _hidden_by_pattern(turned, rng)
-        return np.sort(o.locate(turned.columns_of(places), turned.rows[places]))
     m, full, partial = o.shape[0], o.full_columns, o.partial_columns[o.n_observed[o.partial_columns] > 1]
     if full.size < _COMPLETE or partial.size == 0 or np.unique(o.rows[_in_partial_columns(o)]).size == m:
         return np.zeros(0, np.int64)
