@@ -339,7 +339,7 @@ def test_hidden_entries_follow_the_pattern_of_the_gaps(rng):
     """Where lines with gaps never show some places, complete lines lose these; before, nothing was tested there."""
     from colonnade.model.selection import hidden_places
 
-    M = np.outer(rng.standard_normal(40), rng.standard_normal(90)) + 0.1 * rng.standard_normal((40, 90))
+    M = np.outer(rng.standard_normal(40), rng.standard_normal(150)) + 0.1 * rng.standard_normal((40, 150))
     known = np.full_like(M, np.nan)
     known[::4] = M[::4]  # A cheap instrument reads every fourth wavelength, and some readings fail.
     known[np.arange(0, 40, 4), np.arange(40, 50)] = np.nan
