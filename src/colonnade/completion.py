@@ -95,7 +95,8 @@ class Completion:
         Whether the coefficients of every column come from its own entries by the one equation, so that leaving an
         entry out has a closed form. Methods that fit all columns together say False, and have no intervals.
     optimism : float
-        By how much errors of entries left out are larger than they seem, for a refinement has seen the entries; >= 1.
+        By how much errors of entries left out are larger than they seem in the mean, because a refinement has seen the
+        entries; >= 1.
     run : dict
         With which settings and versions it was computed, if that is known; what JSON can hold.
     moved_rows : bool

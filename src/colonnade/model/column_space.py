@@ -41,6 +41,9 @@ class ColumnSpace:
     mean : float64 array of shape (m,) or None
         Row means of the full columns where they are not the center: for what a column is taken of which nothing is
         known.
+    pull : float64 array of shape (1, r, r) or (2, r, r), or None
+        How far columns of coefficients z have pulled the space towards them: z' G z is the leverage of the column in
+        the prior and, if there is a second G, in the moves of the rows. None if no partial column has.
     """
 
     basis: np.ndarray
@@ -49,6 +52,7 @@ class ColumnSpace:
     variances: np.ndarray
     noise_std: float
     mean: np.ndarray | None = None
+    pull: np.ndarray | None = None
 
     @property
     def rank(self) -> int:

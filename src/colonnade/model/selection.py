@@ -351,6 +351,19 @@ def hidden_places(o: Observations, rng) -> np.ndarray:
     return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
 
 
+def _hide_rows(o: Observations) -> bool:
+    """Whether there are ten full columns or more, and the others never show some rows."""
+    in_partial = o.rows[_in_partial_columns(o)]
+    return o.full_columns.size >= _COMPLETE and 0 < np.unique(in_partial).size < min(o.shape[0], in_partial.size)
+
+
+def lines_of_pattern(o: Observations) -> str | None:
+    """Whether "columns" or "rows" with gaps never show some places of the others; None if neither do."""
+    if o.full_columns.size == 0 and _rows_decide(o):
+        return "rows" if _hide_rows(o.transposed()) else None
+    return "columns" if _hide_rows(o) else None
+
+
 def _in_partial_columns(o: Observations) -> np.ndarray:
     return np.repeat(o.n_observed < o.shape[0], o.n_observed)
 
@@ -362,9 +375,9 @@ def _hidden_by_pattern(o: Observations, rng) -> np.ndarray:
     entry to hide at the other wavelengths, and full columns stand for them. Nothing is hidden where every wavelength is
     read in some column with gaps, or where few columns are full.
     """
-    m, full, partial = o.shape[0], o.full_columns, o.partial_columns[o.n_observed[o.partial_columns] > 1]
-    if full.size < _COMPLETE or partial.size == 0 or np.unique(o.rows[_in_partial_columns(o)]).size == m:
+    if not _hide_rows(o):
         return np.zeros(0, np.int64)
+    m, full, partial = o.shape[0], o.full_columns, o.partial_columns[o.n_observed[o.partial_columns] > 0]
     n_hidden = max(2, min(int(_PATTERN_SHARE * full.size), _MOST_HIDDEN // m))
     chosen, like = np.sort(rng.choice(full, n_hidden, replace=False)), rng.choice(partial, n_hidden)
     # The entry of row i of a full column stands at indptr + i.

@@ -11,6 +11,7 @@ import numpy as np
 from .._support.arguments import named
 from .._support.threads import one_blas_thread
 from ..model.column_space import ColumnSpace, fit_column_space, with_offset
+from ..model.full_columns.optimism import optimism_of
 from ..model.full_columns.trials import noise_of
 from ..model.leaving_out import leave_one_out
 from ..model.posterior import fitted_variances
@@ -313,7 +314,7 @@ def _left_out_here(completion, asked) -> np.ndarray:
     unit = float(np.abs(errors[known]).max(initial=0)) or 1.0
     counts = np.bincount(column[known], minlength=columns.size)
     squares = np.bincount(column[known], (errors[known] / unit) ** 2, columns.size)
-    result[columns] = completion.optimism * unit * np.sqrt(squares / np.maximum(counts, 1))
+    result[columns] = optimism_of(completion, columns) * unit * np.sqrt(squares / np.maximum(counts, 1))
     return result
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
+from ..model.full_columns.optimism import optimism_of
 from ..model.full_columns.trials import Trials, left_out
 from ..model.selection import Learned
 from ..model.solve import Status
@@ -45,7 +46,7 @@ def scores_of_columns(completion, which, trials: Trials | None = None) -> Scores
     errors, deviations = left_out(completion, asked)
     known = np.isfinite(errors) & (deviations > 0)
     columns = which[able[asked.entry_columns[known]]]
-    errors = errors[known] * completion.optimism
+    errors = (errors * np.repeat(optimism_of(completion, which[able]), asked.n_observed))[known]
     return Scores(asked.rows[known], columns, errors, deviations[known], np.ones(errors.size))
 
 

@@ -27,7 +27,7 @@ from .._support.threads import one_blas_thread
 from ..data.observations import Observations
 from ..model.inverse_gamma import InverseGamma
 from ..model.leverage import LeftOut, leave_out, leave_out_entries
-from ..model.selection import Learned
+from ..model.selection import Learned, lines_of_pattern
 from ..model.table import unit_degrees
 from .calibration import (
     ALL_ALIKE,
@@ -95,12 +95,15 @@ class Factors(NamedTuple):
     most: float
 
     @classmethod
-    def of(cls, e: Evidence, shape) -> Factors:
+    def of(cls, e: Evidence, shape, alike: str | None = None) -> Factors:
+        """From all evidence; the lines that are `alike`, "rows" or "columns", have the factor 1."""
         most = far_square(e.ratios[e.counts > 0])
         squares, g = e.squares(most), np.ones(shape[1])
         for _ in range(_ROUNDS):
             rows = Spreads.of(e.rows, squares / g[e.columns] ** 2, shape[0], e.counts)
+            rows = rows._replace(prior=ALL_ALIKE) if alike == "rows" else rows
             columns = Spreads.of(e.columns, squares / rows.factors[e.rows] ** 2, shape[1], e.counts)
+            columns = columns._replace(prior=ALL_ALIKE) if alike == "columns" else columns
             g = columns.factors
         return cls(rows, columns, most)
 
@@ -206,14 +209,14 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
     parts = fit_parts(scores.ratios, scores.deviations, of_scores.noise, scores.weights)
     left_out, of_scores = (_scaled(found, parts) for found in (left_out, of_scores))
     scores = scores._replace(deviations=of_scores.deviations)
-    tried = []
+    tried, alike = [], lines_of_pattern(old)  # Known entries of such a line tell nothing of its other places.
     for kind in KINDS:
         own = Evidence(scores.rows, scores.columns, scores.ratios, np.ones(scores.rows.size))
         everything = own
         if kind != "held out":
             own = Evidence.of_left_out(scores.rows, scores.columns, of_scores, kind)
             everything = Evidence.of_left_out(rows, columns, left_out, kind)
-        factors = Factors.of(everything, (m, n_columns))
+        factors = Factors.of(everything, (m, n_columns), alike)
         tried.append((kind, factors, factors.without(own), _degrees(learned, old, factors)))
     losses = [_loss(learned, scores, without, degrees) for *_, without, degrees in tried]
     kind, factors, without, degrees = tried[int(np.argmin(losses)) if scores.rows.size >= _ENOUGH else 0]
@@ -261,13 +264,17 @@ def _scores(learned: Learned, o: Observations) -> tuple[Scores, LeftOut]:
     """Held-out entries with deviations that the final fit has without them, and what that fit says of them.
 
     Those of the fit that was made without them would be too large: with further entries and sweeps deviations become
-    smaller, and these are what intervals are made of.
+    smaller, and these are what intervals are made of. Complete lines that were hidden in part are an exception: the
+    final fit knows the rest of them, unlike that of a line with gaps.
     """
     scores, found = scores_of_held_out(learned, o), learned.held_out
     places = o.locate(scores.rows, scores.columns)
     weights = None if o.weights is None else o.weights[places].astype(np.float64)
     truth = found.truth[found.deviations > 0]
     left_out = leave_out(learned.model, *learned.at(scores.rows, scores.columns), truth, weights)
+    m, n = o.shape
+    is_full = (o.n_observed == m)[scores.columns] | (np.bincount(o.rows, minlength=m) == n)[scores.rows]
+    left_out = left_out._replace(deviations=np.where(is_full, scores.deviations, left_out.deviations))
     known = (left_out.deviations > 0) & (scores.weights > 0)
     scores = scores._replace(deviations=left_out.deviations)
     return Scores(*(figures[known] for figures in scores)), LeftOut(*(figures[known] for figures in left_out))

@@ -11,7 +11,7 @@ from ...model.full_columns.learn import Lesson
 from ...model.full_columns.wild_entries import Screening
 from .checkpoints import publish_array, publish_json, read_array, read_json
 
-_ARRAYS = "basis", "singular_values", "center", "variances", "mean"
+_ARRAYS = "basis", "singular_values", "center", "variances", "mean", "pull"
 _RECORD = "space.json"
 
 
@@ -59,8 +59,8 @@ def read_lesson(folder: Path, facts: dict, *, mapped: bool = False, verify: bool
         else None
         for name in _ARRAYS
     ]
-    *arrays, mean = arrays
-    space = ColumnSpace(*arrays, float(facts["space_noise_std"]), mean)
+    *arrays, mean, pull = arrays
+    space = ColumnSpace(*arrays, float(facts["space_noise_std"]), mean, pull)
     noise, choices, moved = float(facts["noise_variance"]), facts["choices"], facts["moved_rows"]
     return Lesson(space, noise, choices, moved_rows=moved)
 

@@ -35,6 +35,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "center": space.center,
         "variances": space.variances,
         "mean": space.mean,
+        "pull": space.pull,
         "coefficients": completion.coefficients.T,  # a column's coefficients lie together
         "status": completion.status,
         "indptr": o.indptr,
@@ -129,7 +130,7 @@ def _assemble(facts: dict, arrays: dict, names: dict) -> Completion:
         **names,
     )
     of_space = (arrays.get(k) for k in ("basis", "singular_values", "center", "variances"))
-    space = ColumnSpace(*of_space, float(facts["space_noise_std"]), arrays.get("mean"))
+    space = ColumnSpace(*of_space, float(facts["space_noise_std"]), arrays.get("mean"), arrays.get("pull"))
     bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
     noise_variance = float(facts["noise_variance"])
     Z = arrays["coefficients"].T

@@ -26,6 +26,7 @@ from ..column_space import ColumnSpace, fix_signs
 from ..leaving_out import columns_alike, least_noise
 from ..solve import Status, solve_columns
 from .learn import Lesson, learn, penalty_of, with_mean
+from .optimism import is_likely, leverages_of
 from .out_of_line import out_of_line
 from .wild_entries import Screening
 
@@ -36,7 +37,6 @@ _TAUGHT_COLUMNS = 1_000, 10  # Partial columns from which the prior alone is lea
 _UNSURE_COLUMNS = 100  # Columns over which the uncertainty of the coefficients is averaged.
 _CHEAP = 3e8  # Multiplications of a sweep over rows that takes well under a second.
 _FAIR = 2.0  # Times the cost of solving the columns, which a sweep over rows may cost beyond that.
-_UNLIKELY = 100.0  # Mean square of a column in deviations of the prior beyond which nothing is learned from it.
 _MOST_OPTIMISM = 2.0  # Beyond it an entry decides the move of its own row more than all others do: rows stay.
 _PIECES = 8  # Pieces of the rows for threads.
 _SMALL, _LARGE = 1e-70, 1e70  # Numbers between which products of two variances are floating-point numbers.
@@ -112,7 +112,7 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps) -> tuple
         return _unrefined(lesson, "none: there are no entries to learn from")
     by_rows = not is_auto(n_sweeps) or (
         _rows_are_affordable(observations, lesson)
-        and _optimism(lesson.space, lesson.noise_variance, observations, by_rows=True) < _MOST_OPTIMISM
+        and _optimism(lesson.space, lesson.noise_variance, observations, by_rows=True)[1] < _MOST_OPTIMISM
     )
     known = observations if by_rows else _some_columns(observations, lesson)
     count = _SWEEPS if is_auto(n_sweeps) else n_sweeps
@@ -121,28 +121,22 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps) -> tuple
     choices = {**lesson.choices, "refine": f"{count} sweep{'' if count == 1 else 's'} {what}"}
     if "fit" in choices:
         choices["fit"] = f"before the refinement, {choices['fit']}"
-    refined = replace(lesson, space=space, choices=choices, moved_rows=by_rows)
-    return refined, _optimism(space, lesson.noise_variance, known, by_rows)
+    pull, optimism = _optimism(space, lesson.noise_variance, known, by_rows)
+    return replace(lesson, space=replace(space, pull=pull), choices=choices, moved_rows=by_rows), optimism
 
 
-def _optimism(space: ColumnSpace, noise: float, o: Observations, by_rows: bool) -> float:
-    """1 / ((1 - h) (1 - g)), the mean leverages of an entry in the move of its row and of a column in the prior.
+def _optimism(space: ColumnSpace, noise: float, o: Observations, by_rows: bool) -> tuple[np.ndarray, float]:
+    """`ColumnSpace.pull`, and 1 / ((1 - h) (1 - g)) of the mean leverages of the partial columns.
 
-    Row i sees Z_O Z_O' + t m I, here with every column in the share of the rows that it is seen in, and the entry's own
-    column in full. The prior sees the sum of all zz'.
+    The prior sees the sum of all zz'. Row i sees Z_O Z_O' + t m I, here with every column in the share of the rows that
+    it is seen in.
     """
     known, partial = _coefficients(space, noise, o), o.partial_columns
     Z, seen, ridge = known.Z, o.n_observed / o.shape[0], noise * o.shape[0] * np.eye(space.rank)
-
-    def along(G):
-        return np.einsum("rk,rk->k", Z[:, partial], np.linalg.lstsq(G, Z[:, partial], rcond=None)[0])
-
-    rest = 1 - along(known.covariance * Z.shape[1]).mean()
-    if by_rows:
-        q = along((Z * seen) @ Z.T + ridge)
-        without = q / np.maximum(1 - seen[partial] * q, 0.1)
-        rest *= 1 - (without / (1 + without)).mean()
-    return float(1 / np.clip(rest, 0.1, 1.0))
+    sums = [known.covariance * Z.shape[1], (Z * seen) @ Z.T + ridge]
+    pull = np.stack([np.linalg.pinv(G, hermitian=True) for G in sums[: 1 + by_rows]])
+    leverages = leverages_of(pull, Z[:, partial], seen[partial])
+    return pull, float(1 / np.clip(np.prod([1 - h.mean() for h in leverages]), 0.1, 1.0))
 
 
 def _squares_fit(o: Observations) -> bool:
@@ -186,7 +180,7 @@ class _Coefficients:
 
 def _coefficients(space: ColumnSpace, noise: float, o: Observations) -> _Coefficients:
     Z, status = solve_columns(space, o, penalty=penalty_of(space, noise))
-    taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & _is_likely(Z, space.variances)
+    taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & is_likely(Z, space.variances)
     Z = np.where(taught, Z, 0.0).astype(np.float64)
     k, center = max(1, int(taught.sum())), None
     if space.center is not None:
@@ -215,12 +209,6 @@ def _relearned(space: ColumnSpace, noise: float, known: _Coefficients, across: O
         center=None if known.center is None else known.center.astype(dtype),
         variances=S[kept] ** 2,
     )
-
-
-def _is_likely(Z, variances) -> np.ndarray:
-    """Columns that the prior does not exclude: for one like the full ones z^2 over the variance is about 1."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return np.mean(Z**2 / variances[:, None], axis=0) <= _UNLIKELY
 
 
 def _mean_uncertainty(space: ColumnSpace, noise: float, o: Observations, taught) -> np.ndarray:

@@ -20,6 +20,7 @@ from ..posterior import deviations_of, plain_noise
 from ..solve import Status, solve_columns
 from .hidden_columns import offset_beside
 from .learn import penalty_of
+from .optimism import optimism_of
 
 _ASKED_ENTRIES = 20_000
 _BEYOND_CHANCE = 0.05  # of the rows, that no partial column shows besides those of which chance would leave none
@@ -61,7 +62,7 @@ def trials(completion) -> Trials:
     columns = able_columns(completion)
     asked = completion.used.take(columns)
     errors, deviations = left_out(completion, asked)
-    errors = errors * completion.optimism
+    errors = errors * np.repeat(optimism_of(completion, columns), asked.n_observed)
     known = np.isfinite(errors) & (deviations > 0)
     shown = _shown_rows(completion.used)
     hidden = None if shown.all() else _of_full_columns(completion, shown)
