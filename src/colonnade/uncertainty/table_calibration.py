@@ -205,11 +205,12 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
         return _nothing_held_out(m, n)
     rows, columns, left_out = leave_out_entries(learned, o, n_columns)
     old = o if n_columns == n else o.take(np.arange(n_columns))
-    scores, of_scores = _scores(learned, old)
+    alike = lines_of_pattern(old)  # Known entries of such a line tell nothing of its other places.
+    scores, of_scores = _scores(learned, old, alike)
     parts = fit_parts(scores.ratios, scores.deviations, of_scores.noise, scores.weights)
     left_out, of_scores = (_scaled(found, parts) for found in (left_out, of_scores))
     scores = scores._replace(deviations=of_scores.deviations)
-    tried, alike = [], lines_of_pattern(old)  # Known entries of such a line tell nothing of its other places.
+    tried = []
     for kind in KINDS:
         own = Evidence(scores.rows, scores.columns, scores.ratios, np.ones(scores.rows.size))
         everything = own
@@ -260,22 +261,24 @@ def _with_new_columns(found: TableCalibration, learned: Learned, o: Observations
     return replace(found, column_factors=sides[0], column_degrees=sides[1])
 
 
-def _scores(learned: Learned, o: Observations) -> tuple[Scores, LeftOut]:
+def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Scores, LeftOut]:
     """Held-out entries with deviations that the final fit has without them, and what that fit says of them.
 
     Those of the fit that was made without them would be too large: with further entries and sweeps deviations become
-    smaller, and these are what intervals are made of. Complete lines that were hidden in part are an exception: the
-    final fit knows the rest of them, unlike that of a line with gaps.
+    smaller, and these are what intervals are made of. Where gaps follow a pattern, complete lines that were hidden in
+    part are an exception: the final fit knows the rest of them, unlike that of a line with gaps.
     """
     scores, found = scores_of_held_out(learned, o), learned.held_out
     places = o.locate(scores.rows, scores.columns)
     weights = None if o.weights is None else o.weights[places].astype(np.float64)
     truth = found.truth[found.deviations > 0]
     left_out = leave_out(learned.model, *learned.at(scores.rows, scores.columns), truth, weights)
-    m, n = o.shape
-    is_full = (o.n_observed == m)[scores.columns] | (np.bincount(o.rows, minlength=m) == n)[scores.rows]
-    left_out = left_out._replace(deviations=np.where(is_full, scores.deviations, left_out.deviations))
-    known = (left_out.deviations > 0) & (scores.weights > 0)
+    if alike is not None:
+        turned, lines = (o, scores.columns) if alike == "columns" else (o.transposed(), scores.rows)
+        is_full = (turned.n_observed == turned.shape[0])[lines]
+        left_out = left_out._replace(deviations=np.where(is_full, scores.deviations, left_out.deviations))
+    side = learned.at(scores.rows, scores.columns)[0]
+    known = (left_out.deviations > 0) & (scores.weights > 0) & (learned.model.unit[side] > 0)
     scores = scores._replace(deviations=left_out.deviations)
     return Scores(*(figures[known] for figures in scores)), LeftOut(*(figures[known] for figures in left_out))
 
