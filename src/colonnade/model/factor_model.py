@@ -46,6 +46,8 @@ class Settings:
         Whether all rows share one unit, as rows measured alike do.
     whiten : bool
         Whether the sweeps keep the coefficients at covariance I, as tables with many full columns need.
+    first_noise : float or None
+        Variance of the noise in units of a row's spread with which the sweeps begin. None: what the start leaves over.
     """
 
     rank: int
@@ -54,6 +56,7 @@ class Settings:
     degrees: float = np.inf
     one_unit: bool = False
     whiten: bool = False
+    first_noise: float | None = None
 
 
 @dataclass(eq=False)
@@ -231,7 +234,7 @@ class Sweeps:
         self.counts = np.where(self.seen_rows, table.by_row.counts, 0.0)
         if start is None:
             self.U, Z, noise = first_factors(table, settings.rank, seed)
-            self.noise = np.full(m, noise)
+            self.noise = np.full(m, noise if settings.first_noise is None else settings.first_noise)
         else:
             start = _widened(start, table, settings.rank, seed)
             self.U, Z, self.noise = start.U.copy(), start.Z, start.noise.copy()

@@ -22,6 +22,7 @@ _HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same se
 _PATTERN_SHARE = 0.2  # Of the complete columns or rows, where gaps follow a pattern.
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
 _COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
+_ENOUGH_SCORES, _MORE_TENTHS = 200, 4  # Hidden entries that calibrate intervals well, and how often more are hidden.
 _FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _BETTER = 0.997  # Of the error so far, which another setting must reach.
@@ -35,12 +36,14 @@ _MOST_MEMORY = 1.5e9  # Bytes of all packed covariances; beyond it there are few
 _MOST_WORK = 2e10  # Multiplications of a sweep; likewise.
 _SHORT_TAIL = 2e-4  # Of the prior's spectrum, for tables of truly low rank: there `TAIL` costs up to 10 %.
 _LONG_TAIL = 0.2  # Likewise for tables whose spectrum hardly falls, such as pictures of digits: saves up to 6 % there.
+_LITTLE_FIRST_NOISE = 0.01  # Variance of the noise, in units of a row's spread, with which sweeps may begin.
 _FAR = 10.0  # Spreads of its row and of its column by which an entry must be off to begin with Student-t noise.
 _UNLIKE = 8.0  # Predicted deviations beyond which an observed entry is named an outlier, if noise has Student-t tails.
 _DEGREES = 4.0  # Of Student-t noise where it predicts better than Gaussian noise.
-_TRIAL_SWEEPS, _MOST_SWEEPS = 30, 80
+_STOPS = 15, 30, 60, 120, 240  # Sweeps after which hidden entries are predicted, as long as that makes them better.
+_TRIAL_STOPS = 2  # Of these, for a setting that is only tried.
+_UNTESTED_SWEEPS = 80  # Where nothing is hidden.
 _WARM_SWEEPS = 10  # Of a large table that begin at a model of it.
-_FEWEST_SWEEPS = 15  # Before the error may decide that the sweeps have converged.
 _TOLERANCE = 1e-4  # Relative change of the squared error in a sweep at which the sweeps end.
 _LITTLE_NOISE = 1e-3  # Noise variance in units of the spread below which an exact fit is tried.
 
@@ -65,6 +68,18 @@ class HeldOutEntries:
     deviations: np.ndarray
     by_row: float
     by_column: float
+
+    def joined(self, other: HeldOutEntries) -> HeldOutEntries:
+        """These entries and others, which another fit of the same settings has not seen."""
+        names = "rows", "columns", "truth", "predicted", "deviations"
+        arrays = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in names]
+        a, b = self.rows.size, other.rows.size
+        squares = [(a * x**2 + b * y**2) / (a + b) for x, y in zip(self._errors, other._errors)]
+        return HeldOutEntries(*arrays, *map(float, np.sqrt(squares)))
+
+    @property
+    def _errors(self) -> tuple[float, float]:
+        return self.by_row, self.by_column
 
     def scores(self) -> np.ndarray:
         """Sizes of the errors in predicted standard deviations, rising."""
@@ -138,21 +153,21 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
         Called as ``progress(done, total)`` after each fit.
     """
     report = progress or (lambda done, total: None)
-    far = _far_places(o)
+    far, rng = _far_places(o), np.random.default_rng(seed)
     # Far entries stay: the settings must be chosen with them in sight.
-    hidden = np.setdiff1d(hidden_places(o, np.random.default_rng(seed)), far)
+    hidden = np.setdiff1d(hidden_places(o, rng), far)
     sides = _sides(o, orientation)
     if hidden.size:
         winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank, orientation == "auto")
+        winner = _with_more_scores(o, winner, np.union1d(hidden, far), rng)
     else:
         winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
     report(4, 6)
     whole = o.transposed() if winner.is_turned else o
     table = scaled_table(whole, one_unit=winner.settings.one_unit)
     start = None if winner.start is None else _in_other_units(winner.start, table)
-    most = _WARM_SWEEPS if o.values.size > _LARGE else _MOST_SWEEPS
     sweeps = Sweeps(table, winner.settings, start)
-    model = sweeps.run(winner.n_more, 0.0) if winner.n_more else _swept(sweeps, most, _TOLERANCE)
+    model = sweeps.run(winner.n_more, 0.0) if hidden.size else sweeps.run(_UNTESTED_SWEEPS, _TOLERANCE)
     exact = exact_fit(table, model, o.values.dtype) if float(np.median(model.noise)) < _LITTLE_NOISE else None
     report(6, 6)
     words = _in_words(winner, model, exact, orientation, rank, o)
@@ -163,8 +178,8 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
 class _Candidate:
     """A setting, the model that it led to without the hidden entries, and its errors there.
 
-    The final fit begins at `start`. It makes as many sweeps as the trial made from there: every sweep lowers the noise
-    a little, and scores of held-out entries hold only for a fit that has gone as far.
+    The final fit makes `n_more` sweeps from `start`, as the trial did: every sweep follows the entries a little closer,
+    and scores of held-out entries hold only for a fit that has gone as far.
     """
 
     is_turned: bool
@@ -173,6 +188,7 @@ class _Candidate:
     held_out: HeldOutEntries | None
     start: FactorModel | None = None
     n_more: int = 0
+    sweeps: Sweeps | None = None
 
     @property
     def error(self) -> float:
@@ -209,16 +225,37 @@ class _Trials:
 
     def judge(self, is_turned: bool, settings: Settings, start: FactorModel | None = None) -> _Candidate:
         sweeps = Sweeps(self.table(is_turned, settings.one_unit), settings, start)
-        most = _WARM_SWEEPS if start is not None else _FEWEST_SWEEPS if self.is_large else _TRIAL_SWEEPS
-        return self._judged(is_turned, _swept(sweeps, most, 10 * _TOLERANCE))
+        if not self.is_large:
+            return self._best_stop(is_turned, sweeps, _STOPS[:_TRIAL_STOPS])
+        model = sweeps.run(_STOPS[0] if start is None else _WARM_SWEEPS, 10 * _TOLERANCE)
+        # The final fit of a large table begins where the trial ended.
+        return replace(self.judged(is_turned, model), start=model, n_more=_WARM_SWEEPS)
 
     def finished(self, best: _Candidate) -> _Candidate:
-        """The best candidate swept as long as the final fit will be, so that its scores hold for that fit."""
-        sweeps = Sweeps(self.table(best.is_turned, best.settings.one_unit), best.settings, best.model)
-        found = self._judged(best.is_turned, _swept(sweeps, _MOST_SWEEPS, _TOLERANCE))
-        return replace(found, start=best.model, n_more=found.model.n_sweeps)
+        """The best candidate after further sweeps, if these predict hidden entries better."""
+        stops = [stop for stop in _STOPS if stop > best.model.n_sweeps]
+        return self._best_stop(best.is_turned, best.sweeps, stops, best)
 
-    def _judged(self, is_turned: bool, model: FactorModel) -> _Candidate:
+    def _best_stop(self, is_turned: bool, sweeps: Sweeps, stops, best: _Candidate | None = None) -> _Candidate:
+        """The fit after as many sweeps as predict the hidden entries best.
+
+        Noise that is not Gaussian, or more directions than the table bears out, are followed closer with every sweep.
+        """
+        for stop in stops:
+            if best is not None and sweeps.n_sweeps > best.model.n_sweeps:
+                break  # These further sweeps were tried and were worse.
+            before = None if best is None else best.model
+            model = sweeps.run(stop - sweeps.n_sweeps, _TOLERANCE)
+            found = self.judged(is_turned, model)
+            n_more = model.n_sweeps - (0 if before is None else before.n_sweeps)
+            found = replace(found, start=before, n_more=n_more, sweeps=sweeps)
+            if best is None or found.ratio(best) < _BETTER:
+                best = found
+            if model.n_sweeps < stop:
+                break
+        return best
+
+    def judged(self, is_turned: bool, model: FactorModel) -> _Candidate:
         at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
         predicted, deviations = model.predict(*at), model.deviations(*at)
         errors = np.abs(self.values - predicted)
@@ -226,7 +263,24 @@ class _Trials:
             squares = [np.minimum(errors / unit, OUTLIER) ** 2 for unit in self.units]
         sizes = [np.sqrt(np.average(each, weights=self.weights)) for each in squares]
         found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
-        return _Candidate(is_turned, model.settings, model, found, model)
+        return _Candidate(is_turned, model.settings, model, found)
+
+
+def _with_more_scores(o: Observations, winner: _Candidate, not_again, rng) -> _Candidate:
+    """The candidate with scores of further hidden entries, where a tenth of all is few to calibrate intervals."""
+    found = winner.held_out
+    for _ in range(_MORE_TENTHS):
+        if found.rows.size >= _ENOUGH_SCORES:
+            break
+        hidden = np.setdiff1d(hidden_places(o, rng), not_again)
+        if hidden.size == 0:
+            break
+        not_again = np.union1d(not_again, hidden)
+        trials = _Trials(o, hidden, False, None)
+        sweeps = Sweeps(trials.table(winner.is_turned, winner.settings.one_unit), winner.settings)
+        model = sweeps.run(winner.model.n_sweeps, 0.0)
+        found = found.joined(trials.judged(winner.is_turned, model).held_out)
+    return replace(winner, held_out=found)
 
 
 def _sides(o: Observations, orientation: str) -> tuple[bool, ...]:
@@ -282,6 +336,7 @@ def _changes(sides, trials: _Trials, may_share_unit: bool) -> Iterator:
         yield lambda c: (c.is_turned, replace(c.settings, rank=n_full - 1))
     if n_full:
         yield lambda c: (c.is_turned, replace(c.settings, whiten=True))
+    yield lambda c: (c.is_turned, replace(c.settings, first_noise=_LITTLE_FIRST_NOISE))
     yield lambda c: (c.is_turned, replace(c.settings, tail=_SHORT_TAIL))
     yield lambda c: (c.is_turned, replace(c.settings, row_noise=True))
     yield lambda c: (c.is_turned, replace(c.settings, degrees=np.inf if np.isfinite(c.settings.degrees) else _DEGREES))
@@ -320,11 +375,6 @@ def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:
         if other.ratio(best) < _BETTER:
             return other
     return best
-
-
-def _swept(sweeps: Sweeps, most: int, tol: float) -> FactorModel:
-    sweeps.run(min(most, _FEWEST_SWEEPS), 0.0)
-    return sweeps.run(max(0, most - _FEWEST_SWEEPS), tol)
 
 
 def hidden_places(o: Observations, rng) -> np.ndarray:
