@@ -159,7 +159,10 @@ def test_hostile_names_do_nothing():
     _, o = noisy(np.random.default_rng(0), names=HOSTILE)
     completion = co.complete(o)
     text = report_html(completion, command="colonnade complete '</script><script>'")
-    tame = report_html(replace(completion, observations=replace(o, column_names=None)), command="none")
+    tame = report_html(
+        replace(completion, solution=replace(completion.solution, observations=replace(o, column_names=None))),
+        command="none",
+    )
     page = Page(text)
     found = {tag for tag, _ in page.tags}
     # A name of 1 MB makes the files to download too large.

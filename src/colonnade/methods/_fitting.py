@@ -122,7 +122,7 @@ def answer_of(o: Observations, X: Factors, unit: float, choices: dict, *, center
     status[none & partial] = Status.PRIOR_ONLY if prior else Status.NO_OBSERVATION
     center = None if center is None else center.astype(o.values.dtype)
     space = replace(answer.space, center=center, noise_std=_noise(o, X, unit, center))
-    return without_overflows(replace(answer, space=space))
+    return without_overflows(replace(answer, solution=replace(answer.solution, space=space)))
 
 
 def _noise(o: Observations, X: Factors, unit: float, center) -> float:

@@ -50,9 +50,9 @@ from ..files.results.checkpoints import (
 )
 from ..files.results.disk_columns import Blocks
 from ..files.results.lessons import lesson_on_disk, read_lesson, read_screening, write_lesson
+from ..files.results.manifests import manifest_of, write_manifest
 from ..files.results.remote_runs import working_address
 from ..files.results.saving import is_result
-from ..files.results.stored_completion import manifest_of, write_manifest
 from ..files.tables.dialects import DialectOptions
 from ..files.tables.kinds import memory_size
 from ..files.tables.reading import checked_fields, paths_of
@@ -359,7 +359,9 @@ def _finished(run: Run, folder: Path, triples: Triples, names: Names, entries: l
 def finish_blocks(folder: Path, triples: Triples, names, entries: list[dict], facts: dict, bounds, identity) -> None:
     """Write the manifest of blocks that are solved, with what is to be said of the data."""
     facts = _with_words(facts, Blocks(folder, entries, triples.shape[0]), names, bounds)
-    write_manifest(folder, triples.shape, triples.dtype, names, facts, bounds, identity)
+    solutions = records(folder, "solution")
+    blocks = [{**entry, "sha256": {**entry["sha256"], **solved["sha256"]}} for entry, solved in zip(entries, solutions)]
+    write_manifest(folder, triples.shape, triples.dtype, names, facts, blocks, bounds, identity)
 
 
 def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:

@@ -45,15 +45,17 @@ _VERDICTS = {
 
 
 @one_blas_thread()
-def certify(completion) -> Certificates:
-    """A row for every column of a completion.
+def certify(completion, accuracy) -> Certificates:
+    """A row for every column of a solution.
 
     Columns are compared with all others. Those of a completion in blocks are measured block by block, and judged
     together.
 
     Parameters
     ----------
-    completion : Completion
+    completion : AnySolution
+    accuracy : Accuracy
+        What its held-out entries show.
 
     Returns
     -------
@@ -81,14 +83,15 @@ def certify(completion) -> Certificates:
     if completion.learned is not None:
         status = completion.status
         given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
-        table = certify_columns(completion.learned, completion.observations, given, completion._calibration.kind)
+        table = certify_columns(completion.learned, completion.observations, given, accuracy.calibration.kind)
         return Certificates.of(table, completion.column_names)
     space = _space_before(completion)
     typical = 0.0 if space is None else _typical_used(completion)
-    tables, *figures = zip(*(_figures(part, space, typical) for part in completion._parts()))
+    noise_std = accuracy.noise_std
+    tables, *figures = zip(*(_figures(part, space, typical, noise_std) for part in completion.blocks()))
     table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, figures))
     table.column = np.arange(table.size)
-    scales = completion._error_scales
+    scales = accuracy.error_scales
     table.uncertainty *= scales.typical if completion.noise_variance else 1.0
     noise = noise_of(completion, scales.of_left_out)
     table.verdict = _verdicts(completion, table, figures, noise)
@@ -112,14 +115,14 @@ class _Figures(NamedTuple):
     rounding: np.ndarray
 
 
-def _figures(part, space_before, typical: float) -> tuple:
+def _figures(part, space_before, typical: float, noise_std: float) -> tuple:
     """The table of some columns without verdicts, and their figures."""
-    table, sizes, spreads = _measured(part)
+    table, sizes, spreads = _measured(part, noise_std)
     before = _residuals_before(part, space_before, typical)
     return table, before, sizes, spreads, _rounding(part, sizes)
 
 
-def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
+def _measured(completion, noise_std: float) -> tuple[np.recarray, np.ndarray, np.ndarray]:
     """The table without verdicts, and of every column the root mean square of its entries and how far they spread."""
     n = completion.shape[1]
     kinds = [
@@ -142,7 +145,7 @@ def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
         alike = np.flatnonzero(table.n_observed == count)
         step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
         for lo in range(0, alike.size, step):
-            _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
+            _measure(completion, alike[lo : lo + step], int(count), (table, sizes, spreads), noise_std)
     return table, sizes, spreads
 
 
@@ -153,16 +156,17 @@ def _space_before(completion) -> ColumnSpace | None:
     """
     if not completion.moved_rows:
         return None
-    taught = completion._taught_full()
-    rank = min(completion.rank, taught.shape[0], taught.full_columns.size)
+    known = completion.full_learned_from()
+    rank = min(completion.rank, known.shape[0], known.full_columns.size)
     with one_blas_thread():  # whose own threads would change the last digits
-        return with_offset(fit_column_space(taught, rank=rank, center=completion.center is not None), _OFFSET)
+        return with_offset(fit_column_space(known, rank=rank, center=completion.center is not None), _OFFSET)
 
 
 def _typical_used(completion) -> float:
     """The median number of entries that have a part in filling a partial column."""
     partial = np.flatnonzero(completion.status != Status.FULL)
-    return float(np.median(completion._n_used(partial))) if partial.size else 0.0
+    counts = [block.used.n_observed[here] for _, here, block in completion.by_blocks(partial)]
+    return float(np.median(np.concatenate(counts))) if partial.size else 0.0
 
 
 def _residuals_before(completion, space: ColumnSpace | None, typical: float) -> np.ndarray:
@@ -171,12 +175,13 @@ def _residuals_before(completion, space: ColumnSpace | None, typical: float) -> 
         return np.full(completion.shape[1], np.nan)
     first = replace(completion, space=space, moved_rows=False)
     coefficients, status = solve_columns(space, completion.used, penalty=first.penalty, typical=typical)
-    found, *_ = _measured(replace(first, coefficients=coefficients, status=status))
+    found, *_ = _measured(replace(first, coefficients=coefficients, status=status), np.nan)
     return found.residual
 
 
-def _measure(completion, columns, s, table, sizes, spreads) -> None:
-    """The numbers of columns that all have s observed rows."""
+def _measure(completion, columns, s, target, noise_std) -> None:
+    """Write the numbers of columns that all have s observed rows."""
+    table, sizes, spreads = target
     o, m, r = completion.observations, completion.shape[0], completion.rank
     if s == 0:
         return
@@ -204,7 +209,9 @@ def _measure(completion, columns, s, table, sizes, spreads) -> None:
         table.residual[columns[free]] = unit[free] * np.sqrt(relative[free] * s / freedom[free])
     if 0 < r <= s:
         table.smallest_eigenvalue[columns], table.condition[columns] = _spectrum(U, share, m)
-    table.uncertainty[columns] = _uncertainty(completion, U, weights, table.smallest_eigenvalue[columns[: len(U)]])
+    table.uncertainty[columns] = _uncertainty(
+        completion, U, weights, table.smallest_eigenvalue[columns[: len(U)]], noise_std
+    )
 
 
 def _spent(U, weights, penalty) -> np.ndarray:
@@ -218,7 +225,7 @@ def _spent(U, weights, penalty) -> np.ndarray:
     return (values / (1 + values)).sum(axis=1)
 
 
-def _uncertainty(completion, U, weights, smallest) -> np.ndarray:
+def _uncertainty(completion, U, weights, smallest, noise_std) -> np.ndarray:
     """Root of tr(t (U_O' W U_O + Lambda)^-1) / m, what the entries leave open of a column's part in the space."""
     (k, _, r), m, t = U.shape, completion.shape[0], completion.noise_variance
     if r == 0:
@@ -228,10 +235,10 @@ def _uncertainty(completion, U, weights, smallest) -> np.ndarray:
         B = np.sqrt(weights)[:, :, None] * U * root
         return np.sqrt(fitted_variances(B, np.diag(root)[None], t, True).sum(axis=1) / m)
     result, able = np.full(k, np.nan), smallest > 1e-12
-    if able.any() and np.isfinite(completion.noise_std):
+    if able.any() and np.isfinite(noise_std):
         B = np.sqrt(weights[able])[:, :, None] * U[able]
         spread = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B))
-        result[able] = completion.noise_std * np.sqrt(np.maximum(np.einsum("kqq->k", spread), 0) / m)
+        result[able] = noise_std * np.sqrt(np.maximum(np.einsum("kqq->k", spread), 0) / m)
     return result
 
 
@@ -297,7 +304,7 @@ def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
 def _left_out(completion, asked) -> np.ndarray:
     """Root mean square of the errors of entries of each column asked that are left out in turn, shape (n,); else 0."""
     parts, start = [np.zeros(0)], 0
-    for part in completion._parts() if asked.any() and completion.by_columns else ():
+    for part in completion.blocks() if asked.any() and completion.by_columns else ():
         here = asked[start : start + part.shape[1]]
         parts.append(_left_out_here(part, here))
         start += here.size

@@ -17,6 +17,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tokenize import TokenError
 from uuid import uuid4
 
 import numpy as np
@@ -164,7 +165,10 @@ def _declared(file, path) -> tuple[tuple[int, ...], np.dtype]:
     name = path.name
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError(f"{name} is not of the version of .npy that is written here")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    try:
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    except (TokenError, SyntaxError) as error:  # NumPy looks for the numbers of Python 2 in a header that it cannot read.
+        raise ValueError(f"{name} has a damaged header") from error
     at = file.tell()
     room, size = file.seek(0, 2) - at, int(np.prod(shape, dtype=object))
     file.seek(at)
