@@ -232,7 +232,7 @@ class Completion(SolutionView):
 
     @cached_property
     def _certificates(self) -> Certificates:
-        return certify(self.solution, self.accuracy)
+        return certify(self)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -45,17 +45,15 @@ _VERDICTS = {
 
 
 @one_blas_thread()
-def certify(completion, accuracy) -> Certificates:
-    """A row for every column of a solution.
+def certify(completion) -> Certificates:
+    """A row for every column of a completion.
 
     Columns are compared with all others. Those of a completion in blocks are measured block by block, and judged
     together.
 
     Parameters
     ----------
-    completion : AnySolution
-    accuracy : Accuracy
-        What its held-out entries show.
+    completion : Completion
 
     Returns
     -------
@@ -80,23 +78,24 @@ def certify(completion, accuracy) -> Certificates:
             "off the column space": the residual is far above the noise or that of most columns, because the full
             columns do not explain the column.
     """
-    if completion.learned is not None:
-        status = completion.status
+    solution, accuracy = completion.solution, completion.accuracy
+    if solution.learned is not None:
+        status = solution.status
         given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
-        table = certify_columns(completion.learned, completion.observations, given, accuracy.calibration.kind)
-        return Certificates.of(table, completion.column_names)
-    space = _space_before(completion)
-    typical = 0.0 if space is None else _typical_used(completion)
+        table = certify_columns(solution.learned, solution.observations, given, accuracy.calibration.kind)
+        return Certificates.of(table, solution.column_names)
+    space = _space_before(solution)
+    typical = 0.0 if space is None else _typical_used(solution)
     noise_std = accuracy.noise_std
-    tables, *figures = zip(*(_figures(part, space, typical, noise_std) for part in completion.blocks()))
+    tables, *figures = zip(*(_figures(part, space, typical, noise_std) for part in solution.blocks()))
     table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, figures))
     table.column = np.arange(table.size)
     scales = accuracy.error_scales
-    table.uncertainty *= scales.typical if completion.noise_variance else 1.0
-    noise = noise_of(completion, scales.of_left_out)
-    table.verdict = _verdicts(completion, table, figures, noise)
-    table.more_entries = _more_entries(completion, table, noise)
-    return Certificates.of(table, completion.column_names)
+    table.uncertainty *= scales.typical if solution.noise_variance else 1.0
+    noise = noise_of(solution, scales.of_left_out)
+    table.verdict = _verdicts(solution, table, figures, noise)
+    table.more_entries = _more_entries(solution, table, noise)
+    return Certificates.of(table, solution.column_names)
 
 
 class _Figures(NamedTuple):
@@ -122,9 +121,9 @@ def _figures(part, space_before, typical: float, noise_std: float) -> tuple:
     return table, before, sizes, spreads, _rounding(part, sizes)
 
 
-def _measured(completion, noise_std: float) -> tuple[np.recarray, np.ndarray, np.ndarray]:
+def _measured(solution, noise_std: float) -> tuple[np.recarray, np.ndarray, np.ndarray]:
     """The table without verdicts, and of every column the root mean square of its entries and how far they spread."""
-    n = completion.shape[1]
+    n = solution.shape[1]
     kinds = [
         ("column", np.int64),
         ("n_observed", np.int64),
@@ -137,52 +136,52 @@ def _measured(completion, noise_std: float) -> tuple[np.recarray, np.ndarray, np
     ]
     table = np.recarray(n, dtype=kinds)
     table.column = np.arange(n)
-    table.n_observed = completion.observations.n_observed
+    table.n_observed = solution.observations.n_observed
     for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
         table[field] = np.nan
     sizes, spreads = np.zeros(n), np.zeros(n)
     for count in np.unique(table.n_observed):
         alike = np.flatnonzero(table.n_observed == count)
-        step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
+        step = max(1, _BLOCK_CELLS // max(1, count * max(1, solution.rank)))
         for lo in range(0, alike.size, step):
-            _measure(completion, alike[lo : lo + step], int(count), (table, sizes, spreads), noise_std)
+            _measure(solution, alike[lo : lo + step], int(count), (table, sizes, spreads), noise_std)
     return table, sizes, spreads
 
 
-def _space_before(completion) -> ColumnSpace | None:
+def _space_before(solution) -> ColumnSpace | None:
     """The space of the full columns alone, if a refinement moved the rows; else None.
 
     One that does makes the basis fit the very entries that would tell that a column is off.
     """
-    if not completion.moved_rows:
+    if not solution.moved_rows:
         return None
-    known = completion.full_learned_from()
-    rank = min(completion.rank, known.shape[0], known.full_columns.size)
+    known = solution.full_learned_from()
+    rank = min(solution.rank, known.shape[0], known.full_columns.size)
     with one_blas_thread():  # whose own threads would change the last digits
-        return with_offset(fit_column_space(known, rank=rank, center=completion.center is not None), _OFFSET)
+        return with_offset(fit_column_space(known, rank=rank, center=solution.center is not None), _OFFSET)
 
 
-def _typical_used(completion) -> float:
+def _typical_used(solution) -> float:
     """The median number of entries that have a part in filling a partial column."""
-    partial = np.flatnonzero(completion.status != Status.FULL)
-    counts = [block.used.n_observed[here] for _, here, block in completion.by_blocks(partial)]
+    partial = np.flatnonzero(solution.status != Status.FULL)
+    counts = [block.used.n_observed[here] for _, here, block in solution.by_blocks(partial)]
     return float(np.median(np.concatenate(counts))) if partial.size else 0.0
 
 
-def _residuals_before(completion, space: ColumnSpace | None, typical: float) -> np.ndarray:
+def _residuals_before(solution, space: ColumnSpace | None, typical: float) -> np.ndarray:
     """Residuals beside this space, shape (n,); NaN if there is none."""
     if space is None:
-        return np.full(completion.shape[1], np.nan)
-    first = replace(completion, space=space, moved_rows=False)
-    coefficients, status = solve_columns(space, completion.used, penalty=first.penalty, typical=typical)
+        return np.full(solution.shape[1], np.nan)
+    first = replace(solution, space=space, moved_rows=False)
+    coefficients, status = solve_columns(space, solution.used, penalty=first.penalty, typical=typical)
     found, *_ = _measured(replace(first, coefficients=coefficients, status=status), np.nan)
     return found.residual
 
 
-def _measure(completion, columns, s, target, noise_std) -> None:
+def _measure(solution, columns, s, target, noise_std) -> None:
     """Write the numbers of columns that all have s observed rows."""
     table, sizes, spreads = target
-    o, m, r = completion.observations, completion.shape[0], completion.rank
+    o, m, r = solution.observations, solution.shape[0], solution.rank
     if s == 0:
         return
     at = o.indptr[columns][:, None] + np.arange(s)
@@ -191,26 +190,26 @@ def _measure(completion, columns, s, target, noise_std) -> None:
     weights[np.isin(columns, o.full_columns)] = 1.0
     share = weights / weights.max(axis=1, keepdims=True)  # first by the largest: the sum may overflow
     share /= share.sum(axis=1, keepdims=True)
-    if completion.center is not None:
-        x = x - completion.center[rows]
-    U = completion.basis[rows].astype(np.float64)
+    if solution.center is not None:
+        x = x - solution.center[rows]
+    U = solution.basis[rows].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = x - np.einsum("ksr,kr->ks", U, completion.coefficients.T[columns].astype(np.float64))
+        residual = x - np.einsum("ksr,kr->ks", U, solution.coefficients.T[columns].astype(np.float64))
         unit = np.abs(x).max(axis=1, initial=0)
         unit[unit == 0] = 1.0
         relative = x / unit[:, None]
         sizes[columns] = unit * np.sqrt((share * relative**2).sum(axis=1))
-        about = 0.0 if completion.center is not None else (share * relative).sum(axis=1, keepdims=True)
+        about = 0.0 if solution.center is not None else (share * relative).sum(axis=1, keepdims=True)
         spreads[columns] = unit * np.sqrt((share * (relative - about) ** 2).sum(axis=1))
         U, weights, share = (y[:1] if s == m else y for y in (U, weights, share))  # full columns are alike from here on
-        freedom = np.broadcast_to(s - _spent(U, weights, completion.penalty), columns.shape)
-        free = freedom > (0.01 if completion.noise_variance else 0)
+        freedom = np.broadcast_to(s - _spent(U, weights, solution.penalty), columns.shape)
+        free = freedom > (0.01 if solution.noise_variance else 0)
         relative = (share * (residual / unit[:, None]) ** 2).sum(axis=1)
         table.residual[columns[free]] = unit[free] * np.sqrt(relative[free] * s / freedom[free])
     if 0 < r <= s:
         table.smallest_eigenvalue[columns], table.condition[columns] = _spectrum(U, share, m)
     table.uncertainty[columns] = _uncertainty(
-        completion, U, weights, table.smallest_eigenvalue[columns[: len(U)]], noise_std
+        solution, U, weights, table.smallest_eigenvalue[columns[: len(U)]], noise_std
     )
 
 
@@ -225,13 +224,13 @@ def _spent(U, weights, penalty) -> np.ndarray:
     return (values / (1 + values)).sum(axis=1)
 
 
-def _uncertainty(completion, U, weights, smallest, noise_std) -> np.ndarray:
+def _uncertainty(solution, U, weights, smallest, noise_std) -> np.ndarray:
     """Root of tr(t (U_O' W U_O + Lambda)^-1) / m, what the entries leave open of a column's part in the space."""
-    (k, _, r), m, t = U.shape, completion.shape[0], completion.noise_variance
+    (k, _, r), m, t = U.shape, solution.shape[0], solution.noise_variance
     if r == 0:
         return np.full(k, 0.0)
     if t:
-        root = np.sqrt(completion.space.variances)
+        root = np.sqrt(solution.space.variances)
         B = np.sqrt(weights)[:, :, None] * U * root
         return np.sqrt(fitted_variances(B, np.diag(root)[None], t, True).sum(axis=1) / m)
     result, able = np.full(k, np.nan), smallest > 1e-12
@@ -256,12 +255,12 @@ def _spectrum(U, share, m):
         return low, np.sqrt(high / low)
 
 
-def _verdicts(completion, table, figures: _Figures, noise: float) -> np.ndarray:
+def _verdicts(solution, table, figures: _Figures, noise: float) -> np.ndarray:
     """Residuals beside the full columns alone count where these leave much of a column."""
     before, sizes, spreads, rounding = figures
     words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
-    verdict = words[completion.status]
-    solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
+    verdict = words[solution.status]
+    solved = np.isin(solution.status, (Status.SOLVED, Status.PRIOR))
     residual = table.residual
     with np.errstate(invalid="ignore"):
         unlike = (before > _UNLIKE * sizes) | _are_unusual(before, sizes, solved & (before > rounding), OFF)
@@ -273,17 +272,17 @@ def _verdicts(completion, table, figures: _Figures, noise: float) -> np.ndarray:
             unexplained = np.zeros(solved.size, bool)
             verdict[solved & (residual > rounding)] = "approximate"
         poor = solved & (residual > POOR * sizes + rounding)
-        if completion.noise_variance:
-            spread = np.sqrt(completion.space.entry_variance)
+        if solution.noise_variance:
+            spread = np.sqrt(solution.space.entry_variance)
             settled = table.uncertainty <= max(noise, SETTLED * spread)
             verdict[solved] = np.where(settled, "recovered", "approximate")[solved]
             verdict[solved & (table.uncertainty > DOMINATED * spread)] = "weakly determined"
         else:
             verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
-    verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
+    verdict[(solution.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
     poor |= (verdict == "recovered") & unusual(DOUBTFUL)
     doubted = (verdict == "recovered") & (residual > rounding)
-    poor |= doubted & (_left_out(completion, doubted) > POOR * np.maximum(spreads, _LITTLE * sizes))
+    poor |= doubted & (_left_out(solution, doubted) > POOR * np.maximum(spreads, _LITTLE * sizes))
     verdict[poor] = "poor fit"
     verdict[unexplained] = "off the column space"
     return verdict
@@ -301,41 +300,41 @@ def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
     return usual & (residual > times * np.median(residual[usual])) & (share > _LARGER_SHARE * np.median(share[usual]))
 
 
-def _left_out(completion, asked) -> np.ndarray:
+def _left_out(solution, asked) -> np.ndarray:
     """Root mean square of the errors of entries of each column asked that are left out in turn, shape (n,); else 0."""
     parts, start = [np.zeros(0)], 0
-    for part in completion.blocks() if asked.any() and completion.by_columns else ():
+    for part in solution.blocks() if asked.any() and solution.by_columns else ():
         here = asked[start : start + part.shape[1]]
         parts.append(_left_out_here(part, here))
         start += here.size
     return np.concatenate(parts) if start else np.zeros(asked.size)
 
 
-def _left_out_here(completion, asked) -> np.ndarray:
+def _left_out_here(solution, asked) -> np.ndarray:
     result, columns = np.zeros(asked.size), np.flatnonzero(asked)
     if columns.size == 0:
         return result
-    o = completion.used.take(columns)
-    errors = leave_one_out(completion.space, o, [completion.noise_variance])[0][:, 0]
+    o = solution.used.take(columns)
+    errors = leave_one_out(solution.space, o, [solution.noise_variance])[0][:, 0]
     column, known = o.entry_columns, np.isfinite(errors)
     unit = float(np.abs(errors[known]).max(initial=0)) or 1.0
     counts = np.bincount(column[known], minlength=columns.size)
     squares = np.bincount(column[known], (errors[known] / unit) ** 2, columns.size)
-    result[columns] = optimism_of(completion, columns) * unit * np.sqrt(squares / np.maximum(counts, 1))
+    result[columns] = optimism_of(solution, columns) * unit * np.sqrt(squares / np.maximum(counts, 1))
     return result
 
 
-def _more_entries(completion, table, noise: float) -> np.ndarray:
+def _more_entries(solution, table, noise: float) -> np.ndarray:
     """The uncertainty falls as one over the root of the number of entries; a fit needs one more than the rank."""
-    m, r, s, verdict = completion.shape[0], completion.rank, table.n_observed, table.verdict
+    m, r, s, verdict = solution.shape[0], solution.rank, table.n_observed, table.verdict
     more = np.zeros(s.size, np.int64)
     more[np.isin(verdict, ("no observation", "too few entries", "prior alone"))] = r + 1
     more = np.maximum(more - np.where(more > 0, s, 0), 0)
     more[verdict == "unchecked"] = 1
     more[verdict == "not determined"] = max(1, r)
     open_ones = np.isin(verdict, ("weakly determined", "approximate"))
-    if completion.noise_variance:
-        spread = np.sqrt(completion.space.entry_variance)
+    if solution.noise_variance:
+        spread = np.sqrt(solution.space.entry_variance)
         goal = min(max(noise, SETTLED * spread), DOMINATED * spread)
         growth = np.minimum((table.uncertainty[open_ones] / goal) ** 2, m) if goal else m
         more[open_ones] = np.ceil(np.maximum(s[open_ones] * (growth - 1), 1)).astype(np.int64)
@@ -402,13 +401,13 @@ def verdicts_in_words(completion, table) -> list[str]:
     return [line for _, line in sorted(lines)]
 
 
-def _rounding(completion, sizes) -> np.ndarray:
+def _rounding(solution, sizes) -> np.ndarray:
     """Residuals up to here may be rounding: of the entries, and of the basis, whose error meets the coefficients."""
-    eps = float(np.finfo(completion.basis.dtype).eps)
-    values = completion.space.singular_values
+    eps = float(np.finfo(solution.basis.dtype).eps)
+    values = solution.space.singular_values
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
-        Z = completion.coefficients.astype(np.float64)
+        Z = solution.coefficients.astype(np.float64)
         unit = np.maximum(np.abs(Z).max(axis=0, initial=0), np.finfo(np.float64).tiny)  # so that no square overflows
         lengths = (100 * eps * unit) * np.sqrt(((Z / unit) ** 2).sum(axis=0))
         return 100 * eps * sizes + blur * lengths

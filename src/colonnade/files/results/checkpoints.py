@@ -167,7 +167,10 @@ def _declared(file, path) -> tuple[tuple[int, ...], np.dtype]:
         raise ValueError(f"{name} is not of the version of .npy that is written here")
     try:
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    except (TokenError, SyntaxError) as error:  # NumPy looks for the numbers of Python 2 in a header that it cannot read.
+    except (
+        TokenError,
+        SyntaxError,
+    ) as error:  # NumPy looks for the numbers of Python 2 in a header that it cannot read.
         raise ValueError(f"{name} has a damaged header") from error
     at = file.tell()
     room, size = file.seek(0, 2) - at, int(np.prod(shape, dtype=object))
