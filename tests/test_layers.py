@@ -139,6 +139,27 @@ def test_nothing_private_crosses_a_wall():
     assert not private
 
 
+# Private names of other packages, and methods of named tuples, that have no public twin.
+OF_OTHERS = {"_replace", "_asdict", "_exit", "_bit_generator", "_mmap", "_is_text_encoding"}
+
+
+def test_no_private_attribute_is_used_in_another_room():
+    own, used = {}, []
+    for name, path in MODULES.items():
+        mine = own.setdefault(room_of(name), set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                mine.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                mine.add(node.target.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                mine.add(node.attr)
+            elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                used.append((room_of(name), name, node.attr))
+    foreign = {(name, attr) for room, name, attr in used if attr not in own[room] | OF_OTHERS}
+    assert not foreign
+
+
 def test_modules_do_not_import_each_other_in_circles():
     at_once = {name: {module for function, module, _ in IMPORTS[name] if function is None} for name in MODULES}
     TopologicalSorter(at_once).prepare()

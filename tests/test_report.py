@@ -23,7 +23,7 @@ from colonnade.interfaces.report import details
 from colonnade.interfaces.report.cells import plain_name
 from colonnade.interfaces.report.page import report_html, write_report
 from colonnade.interfaces.summary import label_of
-from colonnade.uncertainty.certificates import remedy
+from colonnade.uncertainty.column_verdict import remedy
 from colonnade.uncertainty.diagnostics import hold_out, spectrum
 
 from problems import HOSTILE, hide, low_rank, noisy

@@ -40,8 +40,15 @@ class Completion(SolutionView):
     run : dict
         With which settings and versions it was computed, if that is known; what JSON can hold.
 
-    The attributes of the solution are attributes of the completion too: `observations`, `space`, `coefficients`,
-    `status`, `noise_variance`, `bounds`, `learned`, `used` and more.
+    Notes
+    -----
+    The attributes of the solution are attributes of the completion too, among them
+
+    - `observations`, what was known, and `used`, the entries that fill columns: under a prior all but the outliers;
+    - `space`, `basis`, `center`, `rank` and `coefficients` of shape (r, n), NaN where the data determine none;
+    - `status`, the `Status` of every column, `n_observed`, `row_names` and `column_names`;
+    - `noise_variance`, for which the prior was weighed against the entries; 0 means plain least squares;
+    - `bounds` that predictions are kept within, and `learned`, the factor model if one filled the table.
     """
 
     solution: AnySolution

@@ -228,7 +228,7 @@ class Observations:
         rest[self.full_columns] = False
         return np.flatnonzero(rest)
 
-    def _trusted(self, **changes) -> Observations:
+    def with_arrays(self, **changes) -> Observations:
         """The same with some attributes changed, which are known to be in order and not looked at again."""
         result = object.__new__(Observations)
         result.__dict__.update(self.__dict__, **changes)
@@ -241,7 +241,7 @@ class Observations:
         indptr = pointers_of(counts)
         at = np.arange(indptr[-1]) + np.repeat(self.indptr[columns] - indptr[:-1], counts)
         weights = None if self.weights is None else self.weights[at]
-        return self._trusted(
+        return self.with_arrays(
             shape=(self.shape[0], columns.size),
             indptr=indptr,
             rows=self.rows[at],
@@ -266,7 +266,7 @@ class Observations:
             return self
         limits = np.finfo(np.float64)
         with np.errstate(over="ignore", under="ignore"):
-            return self._trusted(weights=np.clip(self.weights / usual, limits.tiny, limits.max))
+            return self.with_arrays(weights=np.clip(self.weights / usual, limits.tiny, limits.max))
 
     def only(self, kept) -> Observations:
         """The same columns with some of their entries: those where `kept`, of shape (nnz,), is True.
@@ -275,7 +275,9 @@ class Observations:
         """
         gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
         weights = None if self.weights is None else self.weights[kept]
-        return self._trusted(indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
+        return self.with_arrays(
+            indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights
+        )
 
     def without(self, places) -> Observations:
         """All but the entries that stand at some places in `values`; a full column that loses one is a partial one."""
@@ -285,7 +287,7 @@ class Observations:
         kept[places] = False
         stays = ~np.isin(self.full_columns, self.columns_of(places))
         scales = None if self.full_scales is None else self.full_scales[stays]
-        return self.only(kept)._trusted(full_columns=self.full_columns[stays], full_scales=scales)
+        return self.only(kept).with_arrays(full_columns=self.full_columns[stays], full_scales=scales)
 
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
@@ -301,7 +303,7 @@ class Observations:
         in_threads(lambda work: work(), works)
         values, weights = turned if self.weights is not None else (*turned, None)
         full = np.flatnonzero(np.diff(indptr) == n)
-        return self._trusted(
+        return self.with_arrays(
             shape=as_shape((n, m)),
             indptr=indptr,
             rows=columns,

@@ -96,7 +96,7 @@ def append_columns(o: Observations, new: Observations) -> Observations:
     if not np.isfinite(values).all():
         raise ValueError(f"new columns have numbers that do not fit into {o.values.dtype}, the type of the table")
     names = _joined_names(o, new)
-    return o._trusted(
+    return o.with_arrays(
         shape=(o.shape[0], o.shape[1] + new.shape[1]),
         indptr=np.concatenate([o.indptr, o.indptr[-1] + new.indptr[1:]]),
         rows=np.concatenate([o.rows, new.rows.astype(o.rows.dtype)]),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._support.arguments import named
 from .._support.threads import one_blas_thread
 from ..model.column_space import ColumnSpace, fit_column_space, with_offset
 from ..model.full_columns.optimism import optimism_of
@@ -17,7 +16,8 @@ from ..model.leaving_out import leave_one_out
 from ..model.posterior import fitted_variances
 from ..model.solve import Status, solve_columns
 from .certificate_table import Certificates
-from .factor_posterior import certify_columns
+from .column_verdict import ColumnVerdict
+from .factor_posterior import CERTIFICATE_FIELDS, certify_columns
 
 _BLOCK_CELLS = 130_000  # Cells measured at a time: 1 MB, which stays in the cache; 4,000,000 take 20 % longer.
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
@@ -31,17 +31,6 @@ _LITTLE = 0.01  # of the size of a column: a smaller spread of its entries needs
 _LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
 _MANY = 10  # columns whose median tells the usual residual
 _OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
-
-_VERDICTS = {
-    Status.FULL: "observed in full",
-    Status.SOLVED: "recovered",
-    Status.PRIOR: "prior decides",
-    Status.PRIOR_ONLY: "prior alone",
-    Status.NO_OBSERVATION: "no observation",
-    Status.TOO_FEW: "too few entries",
-    Status.UNDETERMINED: "not determined",
-    Status.OVERFLOW: "overflow",
-}
 
 
 @one_blas_thread()
@@ -81,7 +70,7 @@ def certify(completion) -> Certificates:
     solution, accuracy = completion.solution, completion.accuracy
     if solution.learned is not None:
         status = solution.status
-        given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
+        given = {int(j): ColumnVerdict.of(Status(status[j])) for j in np.flatnonzero(status != Status.SOLVED)}
         table = certify_columns(solution.learned, solution.observations, given, accuracy.calibration.kind)
         return Certificates.of(table, solution.column_names)
     space = _space_before(solution)
@@ -124,17 +113,7 @@ def _figures(part, space_before, typical: float, noise_std: float) -> tuple:
 def _measured(solution, noise_std: float) -> tuple[np.recarray, np.ndarray, np.ndarray]:
     """The table without verdicts, and of every column the root mean square of its entries and how far they spread."""
     n = solution.shape[1]
-    kinds = [
-        ("column", np.int64),
-        ("n_observed", np.int64),
-        ("smallest_eigenvalue", np.float64),
-        ("condition", np.float64),
-        ("residual", np.float64),
-        ("uncertainty", np.float64),
-        ("more_entries", np.int64),
-        ("verdict", "U20"),
-    ]
-    table = np.recarray(n, dtype=kinds)
+    table = np.recarray(n, dtype=CERTIFICATE_FIELDS)
     table.column = np.arange(n)
     table.n_observed = solution.observations.n_observed
     for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
@@ -258,7 +237,7 @@ def _spectrum(U, share, m):
 def _verdicts(solution, table, figures: _Figures, noise: float) -> np.ndarray:
     """Residuals beside the full columns alone count where these leave much of a column."""
     before, sizes, spreads, rounding = figures
-    words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
+    words = np.array([ColumnVerdict.of(status) for status in sorted(Status)], dtype="U20")
     verdict = words[solution.status]
     solved = np.isin(solution.status, (Status.SOLVED, Status.PRIOR))
     residual = table.residual
@@ -270,21 +249,21 @@ def _verdicts(solution, table, figures: _Figures, noise: float) -> np.ndarray:
             unexplained = solved & ((residual > OFF * noise + rounding) | unusual(OFF))
         else:
             unexplained = np.zeros(solved.size, bool)
-            verdict[solved & (residual > rounding)] = "approximate"
+            verdict[solved & (residual > rounding)] = ColumnVerdict.APPROXIMATE
         poor = solved & (residual > POOR * sizes + rounding)
         if solution.noise_variance:
             spread = np.sqrt(solution.space.entry_variance)
             settled = table.uncertainty <= max(noise, SETTLED * spread)
-            verdict[solved] = np.where(settled, "recovered", "approximate")[solved]
-            verdict[solved & (table.uncertainty > DOMINATED * spread)] = "weakly determined"
+            verdict[solved] = np.where(settled, ColumnVerdict.RECOVERED, ColumnVerdict.APPROXIMATE)[solved]
+            verdict[solved & (table.uncertainty > DOMINATED * spread)] = ColumnVerdict.WEAK
         else:
-            verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
-    verdict[(solution.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
-    poor |= (verdict == "recovered") & unusual(DOUBTFUL)
-    doubted = (verdict == "recovered") & (residual > rounding)
+            verdict[solved & (table.smallest_eigenvalue < WEAK)] = ColumnVerdict.WEAK
+    verdict[(solution.status == Status.SOLVED) & np.isnan(residual)] = ColumnVerdict.UNCHECKED
+    poor |= (verdict == ColumnVerdict.RECOVERED) & unusual(DOUBTFUL)
+    doubted = (verdict == ColumnVerdict.RECOVERED) & (residual > rounding)
     poor |= doubted & (_left_out(solution, doubted) > POOR * np.maximum(spreads, _LITTLE * sizes))
-    verdict[poor] = "poor fit"
-    verdict[unexplained] = "off the column space"
+    verdict[poor] = ColumnVerdict.POOR
+    verdict[unexplained] = ColumnVerdict.OFF
     return verdict
 
 
@@ -328,77 +307,22 @@ def _more_entries(solution, table, noise: float) -> np.ndarray:
     """The uncertainty falls as one over the root of the number of entries; a fit needs one more than the rank."""
     m, r, s, verdict = solution.shape[0], solution.rank, table.n_observed, table.verdict
     more = np.zeros(s.size, np.int64)
-    more[np.isin(verdict, ("no observation", "too few entries", "prior alone"))] = r + 1
+    more[np.isin(verdict, (ColumnVerdict.NO_OBSERVATION, ColumnVerdict.TOO_FEW, ColumnVerdict.PRIOR_ONLY))] = r + 1
     more = np.maximum(more - np.where(more > 0, s, 0), 0)
-    more[verdict == "unchecked"] = 1
-    more[verdict == "not determined"] = max(1, r)
-    open_ones = np.isin(verdict, ("weakly determined", "approximate"))
+    more[verdict == ColumnVerdict.UNCHECKED] = 1
+    more[verdict == ColumnVerdict.UNDETERMINED] = max(1, r)
+    open_ones = np.isin(verdict, (ColumnVerdict.WEAK, ColumnVerdict.APPROXIMATE))
     if solution.noise_variance:
         spread = np.sqrt(solution.space.entry_variance)
         goal = min(max(noise, SETTLED * spread), DOMINATED * spread)
         growth = np.minimum((table.uncertainty[open_ones] / goal) ** 2, m) if goal else m
         more[open_ones] = np.ceil(np.maximum(s[open_ones] * (growth - 1), 1)).astype(np.int64)
     else:
-        more[open_ones & (verdict == "weakly determined")] = np.maximum(s, r)[
-            open_ones & (verdict == "weakly determined")
+        more[open_ones & (verdict == ColumnVerdict.WEAK)] = np.maximum(s, r)[
+            open_ones & (verdict == ColumnVerdict.WEAK)
         ]
-    more[np.isin(verdict, ("off the column space", "poor fit"))] = m
+    more[np.isin(verdict, (ColumnVerdict.OFF, ColumnVerdict.POOR))] = m
     return np.minimum(more, m - s)
-
-
-_REMEDIES = {
-    "approximate": "measure about {more:,} more {values}{each} for a precise answer",
-    "weakly determined": "measure about {more:,} more {values}{each}, because the known ones say too little",
-    "unchecked": "measure one more value{each} to test the fit",
-    "poor fit": "measure {them} in full if single values matter, because the model explains too little of {them}",
-    "off the column space": "measure {them} in full, because the other columns do not explain {them}",
-    "no observation": "measure at least {more:,} {values}{each}",
-    "prior alone": "measure about {more:,} {values}{each}, because nothing is known of {them} yet",
-    "prior decides": "measure more values{each}",
-    "too few entries": "measure at least {more:,} more {values}{each}, or lower the rank",
-    "not determined": "measure about {more:,} other {values}{each}, or lower the rank",
-    "overflow": "rescale the data",
-}
-_PREDICATES = {  # What is said of one column, and of several.
-    "poor fit": ("has a poor fit", "have a poor fit"),
-    "no observation": ("has no observation", "have no observation"),
-    "too few entries": ("has too few entries", "have too few entries"),
-    "prior alone": ("is filled by the prior alone", "are filled by the prior alone"),
-    "prior decides": ("is filled mostly by the prior", "are filled mostly by the prior"),
-    "overflow": ("overflows", "overflow"),
-}
-
-
-_NOISE_UNKNOWN = "measure more columns in full, because the complete columns are too few to estimate the noise"
-
-
-def remedy(verdict: str, more_entries: int, n_gaps: int, *, of_each: bool = False) -> str | None:
-    """What would help a column with this verdict and as many gaps, or each of several; None if it needs no help."""
-    words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
-    words["values"] = "value" if more_entries == 1 else "values"
-    if verdict == "approximate" and more_entries == 0:
-        return _NOISE_UNKNOWN
-    if 0 < n_gaps <= more_entries and "{more" in _REMEDIES.get(verdict, ""):
-        return f"measure {words['them']} in full, because fewer values would leave the rest uncertain"
-    return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
-
-
-def verdicts_in_words(completion, table) -> list[str]:
-    """The verdicts of `certify` with how many columns have each, which ones, and what would help: a line each."""
-    names = completion.column_names
-    lines = []
-    for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
-        here = table[table.verdict == verdict]
-        one, several = _PREDICATES.get(str(verdict), (f"is {verdict}", f"are {verdict}"))
-        line = f"1 column {one}" if count == 1 else f"{count:,} columns {several}"
-        n_gaps = int(np.median(completion.shape[0] - here.n_observed))
-        cure = remedy(str(verdict), int(np.median(here.more_entries)), n_gaps, of_each=bool(count > 1))
-        if cure is not None:
-            which = ", ".join(str(named(names, j)) for j in here.column[:3])
-            more = ", ..." if count > 3 else ""
-            line += f" ({which}{more}): {cure}"
-        lines.append((-count, line))
-    return [line for _, line in sorted(lines)]
 
 
 def _rounding(solution, sizes) -> np.ndarray:

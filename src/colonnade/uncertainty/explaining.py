@@ -12,7 +12,7 @@ from .._support.arguments import as_places, as_real
 from ..data.observations import Observations
 from ..model.linear_form import LinearForm, form_in_model, form_in_space
 from ..model.solve import Status, solve_columns
-from .certificates import remedy
+from .column_verdict import remedy
 from .explanation import Explanation, Similar
 
 _MOST_JUDGED = 20_000  # Columns up to which the verdict on a column is looked up: it is found for all of them at once.
