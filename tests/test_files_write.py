@@ -175,7 +175,7 @@ def test_zarr(known, tmp_path, transpose, monkeypatch):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("transpose", [False, True])
 def test_triples_stay_triples(known, rng, tmp_path, ending, transpose, monkeypatch):
-    monkeypatch.setattr("colonnade.files.tables.kinds._BLOCK_CELLS", 30)
+    monkeypatch.setattr("colonnade.files.tables.kinds.BLOCK_CELLS", 30)
     i, j = np.nonzero(~np.isnan(known))
     order = rng.permutation(i.size)
     i, j = i[order], j[order]

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .._support.arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
-from .._support.numbers import before_rounding, first_rounded, numbers_of, rounded_words
+from .._support.numbers import BLOCK_CELLS, before_rounding, first_rounded, numbers_of, rounded_words
 from .._support.threads import in_threads
 from .frame_numbers import is_xarray
 from .frames import is_frame, matrix_and_form
 from .set_aside import named_columns
 from .sources import real_dtype
-
-_BLOCK_CELLS = 4_000_000  # how much is converted at a time
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -94,7 +92,7 @@ class Observations:
         dtype, index = real_dtype(values.dtype), index_dtype(m)
         counts = seen.sum(axis=0)
         parts: tuple[list, list, list] = [], [], []
-        step = max(1, _BLOCK_CELLS // m)
+        step = max(1, BLOCK_CELLS // m)
         for lo in range(0, n, step):  # by blocks: the index arrays of a whole mask are 16 bytes a cell
             block = np.ascontiguousarray(seen[:, lo : lo + step].T)
             column, row = np.nonzero(block)
@@ -446,8 +444,8 @@ def _check_arrays(o: Observations) -> None:
         raise ValueError(f"indptr must rise from 0 to the number of values, {nnz:,}")
     if nnz and not (o.rows.min() >= 0 and o.rows.max() < m):
         raise IndexError(f"rows must lie in 0..{m - 1:,}; they reach from {o.rows.min()} to {o.rows.max()}")
-    for lo in range(0, nnz - 1, _BLOCK_CELLS):  # rising within a column, so that an entry can be found
-        falls = np.flatnonzero(np.diff(o.rows[lo : lo + _BLOCK_CELLS + 1]) <= 0) + lo + 1
+    for lo in range(0, nnz - 1, BLOCK_CELLS):  # rising within a column, so that an entry can be found
+        falls = np.flatnonzero(np.diff(o.rows[lo : lo + BLOCK_CELLS + 1]) <= 0) + lo + 1
         if not (o.indptr[np.searchsorted(o.indptr, falls)] == falls).all():
             raise ValueError("rows must rise within each column; use Observations.from_triplets for other input")
     for name, names, size in (("row_names", o.row_names, m), ("column_names", o.column_names, n)):

@@ -20,7 +20,7 @@ from ._answers import without_overflows
 from ._fitting import observed, silent
 from ._low_rank import Entries
 
-_MOST_AUTO = 50  # directions that are considered if the rank is to be found
+_MOST_AUTO = 50  # Directions that are considered where the rank is "auto".
 
 
 @one_blas_thread()

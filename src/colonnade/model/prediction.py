@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._support.numbers import BLOCK_CELLS
 from .._support.threads import in_threads, one_blas_thread
 from .solve import Status
 
-BLOCK_CELLS = 4_000_000  # Cells filled at a time: 32 MB.
 _PIECE_CELLS = 1_000_000  # Cells that a thread predicts at a time: 8 MB.
 _PRODUCT_COLUMNS = 64  # Of every matrix product: with as many in each, further columns change no byte of the others.
 

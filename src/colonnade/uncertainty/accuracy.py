@@ -6,11 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
+from .._support.numbers import BLOCK_CELLS
 from ..model.column_space import no_variances
 from ..model.full_columns.trials import ErrorScales, Trials, error_scales, noise_of, trials
 from ..model.leverage import whole_and_noise
 from ..model.posterior import deviations, plain_noise
-from ..model.prediction import BLOCK_CELLS, entries_at, filled_columns, keep_in_bounds, sizes_of_terms
+from ..model.prediction import entries_at, filled_columns, keep_in_bounds, sizes_of_terms
 from ..model.solution import AnySolution
 from .calibration import Calibration, calibrate
 from .draws import LEVEL, NORMAL, column_deviations, drawn_tables, model_deviations, refuse_infinite

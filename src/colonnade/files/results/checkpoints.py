@@ -41,7 +41,7 @@ from ..._support.storage import Url, opened_file
 
 REQUESTS = 16  # To a store at a time, for small files.
 _UNFINISHED = ".unfinished"
-_SAMPLE_BYTES, _SAMPLES = 65_536, 64  # of a file, that are read for its fingerprint
+_SAMPLE_BYTES, _SAMPLES = 65_536, 64  # Bytes of a sample, and samples of a file, for its fingerprint.
 
 
 @contextmanager
