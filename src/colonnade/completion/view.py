@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._support.delegation import shown_of
 from ..data.observations import Observations
 from ..model.column_space import ColumnSpace
 from ..model.selection import Learned
 from ..model.solution import AnySolution
-
-
-class _Shown:
-    """An attribute of the solution under the same name; of a result on the disk it is read when it is needed."""
-
-    def __set_name__(self, owner, name: str) -> None:
-        self.name = name
-
-    def __get__(self, completion, owner=None):
-        return self if completion is None else getattr(completion.solution, self.name)
-
-
-def _shown() -> Any:
-    return _Shown()
 
 
 class SolutionView:
@@ -31,26 +16,26 @@ class SolutionView:
 
     solution: AnySolution
 
-    observations: Observations = _shown()
-    used: Observations = _shown()
-    unused: np.ndarray | None = _shown()
-    space: ColumnSpace = _shown()
-    coefficients: np.ndarray = _shown()
-    status: np.ndarray = _shown()
-    noise_variance: float = _shown()
-    bounds: tuple[float, float] | None = _shown()
-    learned: Learned | None = _shown()
-    by_columns: bool = _shown()
-    optimism: float = _shown()
-    moved_rows: bool = _shown()
-    has_variances: bool = _shown()
-    shape: tuple[int, int] = _shown()
-    dtype: np.dtype = _shown()
-    rank: int = _shown()
-    basis: np.ndarray = _shown()
-    center: np.ndarray | None = _shown()
-    n_observed: np.ndarray = _shown()
-    row_names: np.ndarray | None = _shown()
-    column_names: np.ndarray | None = _shown()
-    n_blocks: int = _shown()
-    starts: np.ndarray = _shown()
+    observations: Observations = shown_of("solution")
+    used: Observations = shown_of("solution")
+    unused: np.ndarray | None = shown_of("solution")
+    space: ColumnSpace = shown_of("solution")
+    coefficients: np.ndarray = shown_of("solution")
+    status: np.ndarray = shown_of("solution")
+    noise_variance: float = shown_of("solution")
+    bounds: tuple[float, float] | None = shown_of("solution")
+    learned: Learned | None = shown_of("solution")
+    by_columns: bool = shown_of("solution")
+    optimism: float = shown_of("solution")
+    moved_rows: bool = shown_of("solution")
+    has_variances: bool = shown_of("solution")
+    shape: tuple[int, int] = shown_of("solution")
+    dtype: np.dtype = shown_of("solution")
+    rank: int = shown_of("solution")
+    basis: np.ndarray = shown_of("solution")
+    center: np.ndarray | None = shown_of("solution")
+    n_observed: np.ndarray = shown_of("solution")
+    row_names: np.ndarray | None = shown_of("solution")
+    column_names: np.ndarray | None = shown_of("solution")
+    n_blocks: int = shown_of("solution")
+    starts: np.ndarray = shown_of("solution")

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .._support.delegation import shown_of
 from ..data.observations import Observations
 from .column_space import ColumnSpace
 from .full_columns.learn import penalty_of
@@ -38,27 +39,15 @@ class AnySolution:
     row_names: np.ndarray | None
     column_names: np.ndarray | None
 
-    @property
-    def rank(self) -> int:
-        return self.space.rank
-
-    @property
-    def basis(self) -> np.ndarray:
-        return self.space.basis
-
-    @property
-    def center(self) -> np.ndarray | None:
-        return self.space.center
+    rank = shown_of("space")
+    basis = shown_of("space")
+    center = shown_of("space")
+    has_variances = shown_of("space")
 
     @property
     def penalty(self) -> np.ndarray:
         """Lambda of the one equation where columns were solved by themselves, shape (r,)."""
         return penalty_of(self.space, self.noise_variance)
-
-    @property
-    def has_variances(self) -> bool:
-        """Whether the squares of such numbers are floating-point numbers."""
-        return self.space.has_variances
 
     @property
     def n_blocks(self) -> int:
@@ -131,27 +120,15 @@ class Solution(AnySolution):
 
     is_on_disk = False
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.observations.shape
+    shape = shown_of("observations")
+    n_observed = shown_of("observations")
+    row_names = shown_of("observations")
+    column_names = shown_of("observations")
 
     @property
     def dtype(self) -> np.dtype:
         """The type of predictions."""
         return self.observations.values.dtype
-
-    @property
-    def n_observed(self) -> np.ndarray:
-        """Number of observed rows of every column, shape (n,)."""
-        return self.observations.n_observed
-
-    @property
-    def row_names(self) -> np.ndarray | None:
-        return self.observations.row_names
-
-    @property
-    def column_names(self) -> np.ndarray | None:
-        return self.observations.column_names
 
     @property
     def starts(self) -> np.ndarray:
