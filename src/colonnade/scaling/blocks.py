@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from .._support.arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, as_stages, is_auto, printable, shown
-from .._support.atomic_writing import in_bytes
+from .._support.atomic_writing import in_bytes, remove_unfinished
 from .._support.logs import logged
 from .._support.ownership import record_of
 from .._support.storage import Url, as_path, remove_tree
@@ -44,7 +44,6 @@ from ..files.results.checkpoints import (
     partial_folder,
     publish_json,
     remove_marks,
-    remove_unfinished,
     remove_unneeded,
     working_folder,
 )

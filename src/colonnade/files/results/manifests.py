@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import as_names
+from ..._support.atomic_writing import publish
 from ..._support.ownership import MARKS, record_of
 from ..._support.storage import StorageFailed
 from .block_files import array_path
-from .checkpoints import publish, publish_json
+from .checkpoints import publish_json
 
 FACTS, NAMES = "facts.json", "names.json"
 _FORMAT = "colonnade completion 4"
