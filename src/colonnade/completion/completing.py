@@ -205,7 +205,7 @@ def completed_by(solve, o: Observations, settings: Settings, bounds, random_stat
 
 
 def _learned_from_full(o: Observations, screening: Screening, settings: Settings, random_state) -> tuple[Lesson, float]:
-    """What the full columns teach, and how optimistic errors of entries left out are."""
+    """What is learned from the full columns, and how optimistic errors of entries left out are."""
     (m, n), d = o.shape, o.full_columns.size
     if d == n and is_auto(settings.rank):
         return every_column_is_full(m, o.values.dtype), 1.0

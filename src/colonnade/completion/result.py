@@ -25,6 +25,8 @@ from ..uncertainty.long_frame import certificate_frame, long_frame, values_and_e
 from ..uncertainty.verdict import Verdict
 from .view import SolutionView
 
+_SUSPICIOUS = "wild"  # The key in `choices` of what is said of suspicious values.
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Completion(SolutionView):
@@ -301,5 +303,5 @@ class Completion(SolutionView):
         if self.solution.is_on_disk:
             return f"<{found}; in {self.n_blocks:,} blocks on the disk>"
         counts = [f"{int((self.status == s).sum()):,} {s.name.lower()}" for s in Status if (self.status == s).any()]
-        suspicious = "; suspicious values: see choices['wild']" if "wild" in self.choices else ""
+        suspicious = f"; suspicious values: see choices[{_SUSPICIOUS!r}]" if _SUSPICIOUS in self.choices else ""
         return f"<{found}; columns: {', '.join(counts)}{suspicious}>"
