@@ -98,7 +98,7 @@ class Data:
     @property
     def fresh(self) -> co.Completion:
         """Nothing computed yet of what a completion keeps."""
-        return replace(self.completion)
+        return replace(self.completion, solution=replace(self.completion.solution))
 
     @cached_property
     def places(self) -> tuple:

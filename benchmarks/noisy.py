@@ -18,6 +18,7 @@ from scipy import sparse
 
 import colonnade as co
 from benchmarks.machine import count, facts
+from colonnade.model.solution import Solution
 
 CMFREC_SWEEPS = 300
 
@@ -42,7 +43,7 @@ class Problem:
         basis = np.linalg.qr(self.L)[0]
         space = replace(co.fit_column_space(self.observations, rank=self.rank), basis=basis)
         coefficients, status = co.solve_columns(space, self.observations)
-        return co.Completion(self.observations, space, coefficients, status)
+        return co.Completion(Solution(self.observations, space, coefficients, status))
 
     def by_cmfrec(self) -> np.ndarray | None:
         try:

@@ -8,6 +8,7 @@ import numpy as np
 
 import colonnade as co
 from benchmarks.machine import count, facts, peak_gigabytes, seconds
+from colonnade.model.solution import Solution
 
 
 def main(arguments) -> int:
@@ -36,7 +37,7 @@ def main(arguments) -> int:
     print(f"drawn in {drawing:.1f} s: {o}; peak memory so far {peak_gigabytes():.2f} GB")
     fitting = seconds(lambda: found.update(space=co.fit_column_space(o, rank=r)))
     solving = seconds(lambda: found.update(answer=co.solve_columns(found["space"], o)))
-    completion = co.Completion(o, found["space"], *found["answer"])
+    completion = co.Completion(Solution(o, found["space"], *found["answer"]))
     rows, columns = rng.integers(0, n, 10_000), rng.integers(0, n, 10_000)
     truth = entries(rows, columns)
     error = np.abs(completion.entries(rows, columns) - truth).max() / np.abs(truth).max()

@@ -89,11 +89,13 @@ def test_means_are_calibrated_on_full_columns_of_all_blocks(rng, tmp_path, monke
     path = write_triples(tmp_path / "t.parquet", triples_of(problem(rng, n_full=30, noise=0.5), rng))
     stored, whole = complete_triples(path, tmp_path / "out", block_entries=100), in_memory(path)
     full = whole.observations.full_matrix()
-    np.testing.assert_array_equal(stored._asked_columns().observations.full_matrix(), full)
+    np.testing.assert_array_equal(stored.accuracy.calibration_columns().observations.full_matrix(), full)
     for ours, theirs in zip(stored.column_means(), whole.column_means()):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr("colonnade.files.results.stored_completion.MOST_FULL", 4)
-    np.testing.assert_array_equal(stored._asked_columns().observations.full_matrix(), full[:, [0, 9, 19, 29]])
+    monkeypatch.setattr("colonnade.uncertainty.accuracy.MOST_FULL", 4)
+    np.testing.assert_array_equal(
+        stored.accuracy.calibration_columns().observations.full_matrix(), full[:, [0, 9, 19, 29]]
+    )
 
 
 @pytest.mark.parametrize("penalised", [False, True])

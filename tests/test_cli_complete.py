@@ -336,7 +336,7 @@ def test_the_output_stands_beside_the_input(run, folder):
 
 
 def test_advice_to_measure_all_gaps_says_so():
-    from colonnade.uncertainty.certificates import remedy
+    from colonnade.uncertainty.column_verdict import remedy
 
     assert remedy("approximate", 8, 20) == "measure about 8 more values for a precise answer"
     assert remedy("approximate", 8, 8) == "measure it in full, because fewer values would leave the rest uncertain"

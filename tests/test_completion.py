@@ -62,7 +62,7 @@ def test_blocks_do_not_change_the_answer(case, monkeypatch):
     _, known, _ = case
     completion = paper(known)
     dense, entries = completion.to_dense(), completion.entries(*np.indices(known.shape))
-    monkeypatch.setattr("colonnade.completion._BLOCK_CELLS", 70)
+    monkeypatch.setattr("colonnade.model.prediction.BLOCK_CELLS", 70)
     np.testing.assert_allclose(completion.to_dense(), dense, atol=1e-13)
     np.testing.assert_array_equal(completion.entries(*np.indices(known.shape)), entries)
 
@@ -253,15 +253,21 @@ def test_damage_and_existing_folders_are_noticed(case, tmp_path):
         completion.save(tmp_path / "nowhere" / "result")
     with pytest.raises(FileNotFoundError):
         co.Completion.load(tmp_path / "absent")
-    whole = (target / "arrays.npz").read_bytes()
-    flipped = bytearray(whole)
-    flipped[whole.index(np.ascontiguousarray(completion.basis).tobytes()) + 3] ^= 1  # other bytes may mean nothing
-    for damaged in (whole[: len(whole) // 2], b"", bytes(flipped), b"not a zip file"):
-        (target / "arrays.npz").write_bytes(damaged)
+    for file in target.rglob("*.npy"):
+        whole = file.read_bytes()
+        flipped = whole[:-1] + bytes([whole[-1] ^ 1])
+        for damaged in (whole[: len(whole) // 2], b"", flipped, b"not an array"):
+            file.write_bytes(damaged)
+            with pytest.raises(ValueError, match="damaged"):
+                co.Completion.load(target)
+        file.unlink()
         with pytest.raises(ValueError, match="damaged"):
             co.Completion.load(target)
-    for k in whole.index(b"PK\x01\x02") + np.arange(46):  # The first entry of the directory: versions, methods, sizes.
-        (target / "arrays.npz").write_bytes(whole[:k] + bytes([whole[k] ^ 0xFF]) + whole[k + 1 :])
+        file.write_bytes(whole)
+    basis = target / "basis.npy"
+    whole = basis.read_bytes()
+    for k in range(128):  # The header: its length, the type and the shape.
+        basis.write_bytes(whole[:k] + bytes([whole[k] ^ 0xFF]) + whole[k + 1 :])
         try:
             assert co.Completion.load(target).to_dense().tobytes() == completion.to_dense().tobytes()
         except ValueError as error:
@@ -278,15 +284,21 @@ def test_facts_are_checked_too(case, tmp_path):
     for change in (
         {"shape": [40, 61]},
         {"bounds": ["5", "1"]},
-        {"choices": 3},
-        {"noise_variance": "abc"},
+        {"blocks": 3},
+        {"space": {**whole["space"], "noise_variance": "abc"}},
         {"format": "?"},
     ):
         (target / "facts.json").write_text(json.dumps({**whole, **change}))
         with pytest.raises(ValueError, match="damaged"):
             co.Completion.load(target)
     rest = {name: value for name, value in whole.items() if name != "sha256_of_facts"}
-    for change in ({"choices": 3}, {"run": "x"}, {"shape": None}, {"learned": 1}):  # With the right checksum.
+    for change in (
+        {"space": 3},
+        {"run": "x"},
+        {"shape": None},
+        {"whole": 1},
+        {"blocks": [{}]},
+    ):  # With the right checksum.
         (target / "facts.json").write_text(json.dumps(sealed({**rest, **change})))
         with pytest.raises(ValueError, match="damaged"):
             co.Completion.load(target)

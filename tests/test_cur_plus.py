@@ -89,8 +89,8 @@ def test_blocks_do_not_matter(rng, monkeypatch):
     M = noisy(rng)
     arguments = {"rank": 3, "n_columns": 8, "n_rows": 9, "n_entries": 300, "random_state": 1}
     whole = cur_plus(M, **arguments).to_dense()
-    monkeypatch.setattr(import_module("colonnade.methods.cur_plus"), "_BLOCK_CELLS", 27)
-    monkeypatch.setattr(import_module("colonnade.methods._reading"), "_BLOCK_READS", 7)
+    monkeypatch.setattr(import_module("colonnade.methods.cur_plus"), "BLOCK_CELLS", 27)
+    monkeypatch.setattr(import_module("colonnade.methods._reading"), "BLOCK_CELLS", 7)
     np.testing.assert_allclose(cur_plus(M, **arguments).to_dense(), whole, atol=1e-12)
 
 

@@ -64,8 +64,8 @@ def test_optimism_makes_up_for_what_was_learned_from_the_entries():
         completion = co.complete(known, method="full columns")
         assert completion.optimism > 1.02
         i, j = np.nonzero(~seen)
-        hidden = np.abs(M[i, j] - completion.entries(i, j)) / completion._deviations(i, j)
-        left_out = np.abs(completion._trials.errors) / completion._trials.deviations
+        hidden = np.abs(M[i, j] - completion.entries(i, j)) / completion.accuracy.deviations(i, j)
+        left_out = np.abs(completion.accuracy.trials.errors) / completion.accuracy.trials.deviations
         ratios.append(np.median(hidden) / np.median(left_out))
     assert 0.9 < np.exp(np.mean(np.log(ratios))) < 1.1
 

@@ -52,7 +52,7 @@ def test_entries_of_a_column_and_of_a_row_are_correlated_as_the_model_says(rng):
         filled = completion.filled_mask().T if learned.is_turned else completion.filled_mask()
         draws = completion.sample(20_000, random_state=1)
         draws = draws.transpose(0, 2, 1) if learned.is_turned else draws
-        calibration = completion._calibration
+        calibration = completion.accuracy.calibration
         factors = calibration.row_factors, calibration.column_factors
         of_rows, of_columns = factors[::-1] if learned.is_turned else factors
         low, high = calibration.ends_at(0.9, np.arange(20)[:, None], np.arange(24))
@@ -125,7 +125,7 @@ def test_draws_stay_within_bounds(rng):
         completion = co.complete(known, bounds=(-1, 1))
         draws = completion.sample(50, random_state=0)
         assert draws.min() >= -1 and draws.max() <= 1
-        free = replace(completion, bounds=None).sample(50, random_state=0)
+        free = replace(completion, solution=replace(completion.solution, bounds=None)).sample(50, random_state=0)
         inside = completion.filled_mask() & (np.abs(completion.to_dense()) < 1)
         np.testing.assert_allclose(draws[:, inside], np.clip(free[:, inside], -1, 1), atol=1e-12)
 

@@ -92,7 +92,7 @@ def perturbed(completion, i, j, k, delta):
         moved = replace(completion.used.take([j]), values=values[o.indptr[j] : o.indptr[j + 1]])
         z = solve_columns(completion.space, moved, penalty=completion.penalty)[0][:, 0]
         return completion.basis[i] @ z + (0 if completion.center is None else completion.center[i])
-    moved = o.with_relative_weights()._trusted(values=values)
+    moved = o.with_relative_weights().with_arrays(values=values)
     moved = moved.transposed().take([i]) if learned.is_turned else moved.take([j])
     model = replace(learned.model, Z=solve_new_columns(learned, moved)[0])
     row = j if learned.is_turned else i

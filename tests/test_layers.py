@@ -12,7 +12,7 @@ import colonnade
 
 ROOT = Path(colonnade.__file__).parent
 
-# Every file belongs to one of these; `completion` is a file by itself. A room imports only what stands before it.
+# Every file belongs to one of these. A room imports only what stands before it.
 ROOMS = [
     "_support",
     "data",
@@ -30,12 +30,12 @@ ROOMS = [
 # Imports inside a function, against the order: methods of `Completion` that save, load, summarise and plot, and the
 # function of `complete` that runs another method.
 LATE = {
-    ("completion", "_by_method", "methods"),
-    ("completion", "_repr_html_", "interfaces.summary"),
-    ("completion", "load", "files.results.saving"),
-    ("completion", "plot", "interfaces.plots"),
-    ("completion", "save", "files.results.saving"),
-    ("completion", "summary", "interfaces.summary"),
+    ("completion.completing", "_by_method", "methods"),
+    ("completion.result", "_repr_html_", "interfaces.summary"),
+    ("completion.result", "load", "files.results.saving"),
+    ("completion.result", "plot", "interfaces.plots"),
+    ("completion.result", "save", "files.results.saving"),
+    ("completion.result", "summary", "interfaces.summary"),
     ("uncertainty.explanation", "plot", "interfaces.explanation_plot"),
 }
 
@@ -107,8 +107,7 @@ def test_the_imports_of_every_file_are_seen():
 
 def test_the_root_holds_the_rooms_and_little_else():
     entries = {path.name for path in ROOT.iterdir() if path.name != "__pycache__"}
-    rooms = {room for room in ROOMS if room != "completion"}
-    assert entries == rooms | {"__init__.py", "__main__.py", "completion.py", "py.typed"}
+    assert entries == {*ROOMS, "__init__.py", "__main__.py", "py.typed"}
 
 
 def test_every_room_says_what_it_is_for():
@@ -138,6 +137,27 @@ def test_nothing_private_crosses_a_wall():
         if any(part.startswith("_") for part in (*module.split(".")[1:], imported or ""))
     ]
     assert not private
+
+
+# Private names of other packages, and methods of named tuples, that have no public twin.
+OF_OTHERS = {"_replace", "_asdict", "_exit", "_bit_generator", "_mmap", "_is_text_encoding"}
+
+
+def test_no_private_attribute_is_used_in_another_room():
+    own, used = {}, []
+    for name, path in MODULES.items():
+        mine = own.setdefault(room_of(name), set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                mine.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                mine.add(node.target.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                mine.add(node.attr)
+            elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                used.append((room_of(name), name, node.attr))
+    foreign = {(name, attr) for room, name, attr in used if attr not in own[room] | OF_OTHERS}
+    assert not foreign
 
 
 def test_modules_do_not_import_each_other_in_circles():

@@ -90,7 +90,7 @@ def test_single_precision_stays(rng):
 def test_blocks_do_not_matter(rng, monkeypatch):
     M = low_rank(rng, noise=0.5)
     whole = nystrom(M, n_columns=5, n_rows=9, random_state=1).to_dense()
-    monkeypatch.setattr(import_module("colonnade.methods._reading"), "_BLOCK_READS", 27)
+    monkeypatch.setattr(import_module("colonnade.methods._reading"), "BLOCK_CELLS", 27)
     np.testing.assert_allclose(nystrom(M, n_columns=5, n_rows=9, random_state=1).to_dense(), whole, atol=1e-12)
 
 

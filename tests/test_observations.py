@@ -49,7 +49,7 @@ def test_blocks_do_not_change_the_observations(rng, monkeypatch):
     known, _ = hide(rng, rng.standard_normal((11, 23)), 3, 4)
     weights = 1 + rng.random(known.shape)
     whole = co.Observations.from_dense(known, weights=weights)
-    monkeypatch.setattr("colonnade.data.observations._BLOCK_CELLS", 30)
+    monkeypatch.setattr("colonnade.data.observations.BLOCK_CELLS", 30)
     assert same(whole, co.Observations.from_dense(known, weights=weights))
 
 
@@ -150,7 +150,7 @@ def test_observe_follows_algorithm_1(rng, seed):
 def test_observe_does_not_depend_on_its_blocks(monkeypatch, seed):
     M = np.random.default_rng(1).standard_normal((20, 40))
     whole = co.observe(M, n_full_columns=5, n_entries=7, random_state=seed)
-    monkeypatch.setattr(sys.modules["colonnade.data.sampling"], "_BLOCK_DRAWS", 21)
+    monkeypatch.setattr(sys.modules["colonnade.data.sampling"], "BLOCK_CELLS", 21)
     assert same(whole, co.observe(M, n_full_columns=5, n_entries=7, random_state=seed))
 
 

@@ -23,7 +23,7 @@ from colonnade.interfaces.report import details
 from colonnade.interfaces.report.cells import plain_name
 from colonnade.interfaces.report.page import report_html, write_report
 from colonnade.interfaces.summary import label_of
-from colonnade.uncertainty.certificates import remedy
+from colonnade.uncertainty.column_verdict import remedy
 from colonnade.uncertainty.diagnostics import hold_out, spectrum
 
 from problems import HOSTILE, hide, low_rank, noisy
@@ -159,7 +159,10 @@ def test_hostile_names_do_nothing():
     _, o = noisy(np.random.default_rng(0), names=HOSTILE)
     completion = co.complete(o)
     text = report_html(completion, command="colonnade complete '</script><script>'")
-    tame = report_html(replace(completion, observations=replace(o, column_names=None)), command="none")
+    tame = report_html(
+        replace(completion, solution=replace(completion.solution, observations=replace(o, column_names=None))),
+        command="none",
+    )
     page = Page(text)
     found = {tag for tag, _ in page.tags}
     # A name of 1 MB makes the files to download too large.

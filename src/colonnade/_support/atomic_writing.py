@@ -1,20 +1,25 @@
 """Writing in one step: under its final name a file or folder is absent, the old one, or complete.
 
-It is made in a hidden folder of ours beside it. One that a killed run has left is removed by the next run.
+A file or folder of the user is made in a hidden folder of ours beside it; one that a killed run has left is removed by
+the next run. A file of a run, whose folder is ours already, is made under another name in that folder.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from .ownership import begun_folder, discard, like, locked, set_aside
 from .storage import Url, as_path
+
+_UNFINISHED = ".unfinished"
 
 
 @contextmanager
@@ -61,6 +66,45 @@ def new_folder(path, *, force: bool = False, is_ours: Callable[[Path], bool] = l
             set_aside(path, working.parent)
         os.rename(working, path)
     sync(path.absolute().parent)
+
+
+@contextmanager
+def publishing(path: Path):
+    """A file of a run to write into, which gets its name only when all of it is on the disk."""
+    if isinstance(path, Url):
+        with tempfile.NamedTemporaryFile() as file:
+            yield file
+            file.flush()
+            path.upload(file.name)
+        return
+    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{_UNFINISHED}")  # two workers may write the same file
+    try:
+        with open(unfinished, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException as error:
+        unfinished.unlink(missing_ok=True)
+        name_file(error, path, unfinished)
+        raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """What processes that were killed have left."""
+    for left in () if isinstance(folder, Url) else folder.rglob("*" + _UNFINISHED):
+        if re.search(rf"\.[0-9a-f]{{32}}{re.escape(_UNFINISHED)}$", left.name):
+            left.unlink(missing_ok=True)
+
+
+def publish(path: Path, *parts) -> None:
+    """Write bytes-like parts, one after the other."""
+    if isinstance(path, Url):
+        path.write_bytes(b"".join(parts))
+        return
+    with publishing(path) as file:
+        for part in parts:
+            file.write(part)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 from .arguments import shown
 
 EXACT = 2**53  # Up to this size every whole number is a float64.
+BLOCK_CELLS = 4_000_000  # Cells that are read, drawn or filled at a time: 32 MB. No answer depends on it.
 
 
 def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:

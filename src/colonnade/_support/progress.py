@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-_EVERY = 0.1  # seconds between two looks
+_EVERY = 0.1  # Seconds between two drawings.
 
 
 def progress_bar():

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .._support.arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
-from .._support.numbers import before_rounding, first_rounded, numbers_of, rounded_words
+from .._support.numbers import BLOCK_CELLS, before_rounding, first_rounded, numbers_of, rounded_words
 from .._support.threads import in_threads
 from .frame_numbers import is_xarray
 from .frames import is_frame, matrix_and_form
 from .set_aside import named_columns
 from .sources import real_dtype
-
-_BLOCK_CELLS = 4_000_000  # how much is converted at a time
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -94,7 +92,7 @@ class Observations:
         dtype, index = real_dtype(values.dtype), index_dtype(m)
         counts = seen.sum(axis=0)
         parts: tuple[list, list, list] = [], [], []
-        step = max(1, _BLOCK_CELLS // m)
+        step = max(1, BLOCK_CELLS // m)
         for lo in range(0, n, step):  # by blocks: the index arrays of a whole mask are 16 bytes a cell
             block = np.ascontiguousarray(seen[:, lo : lo + step].T)
             column, row = np.nonzero(block)
@@ -228,7 +226,7 @@ class Observations:
         rest[self.full_columns] = False
         return np.flatnonzero(rest)
 
-    def _trusted(self, **changes) -> Observations:
+    def with_arrays(self, **changes) -> Observations:
         """The same with some attributes changed, which are known to be in order and not looked at again."""
         result = object.__new__(Observations)
         result.__dict__.update(self.__dict__, **changes)
@@ -241,7 +239,7 @@ class Observations:
         indptr = pointers_of(counts)
         at = np.arange(indptr[-1]) + np.repeat(self.indptr[columns] - indptr[:-1], counts)
         weights = None if self.weights is None else self.weights[at]
-        return self._trusted(
+        return self.with_arrays(
             shape=(self.shape[0], columns.size),
             indptr=indptr,
             rows=self.rows[at],
@@ -266,7 +264,7 @@ class Observations:
             return self
         limits = np.finfo(np.float64)
         with np.errstate(over="ignore", under="ignore"):
-            return self._trusted(weights=np.clip(self.weights / usual, limits.tiny, limits.max))
+            return self.with_arrays(weights=np.clip(self.weights / usual, limits.tiny, limits.max))
 
     def only(self, kept) -> Observations:
         """The same columns with some of their entries: those where `kept`, of shape (nnz,), is True.
@@ -275,7 +273,9 @@ class Observations:
         """
         gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
         weights = None if self.weights is None else self.weights[kept]
-        return self._trusted(indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights)
+        return self.with_arrays(
+            indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights
+        )
 
     def without(self, places) -> Observations:
         """All but the entries that stand at some places in `values`; a full column that loses one is a partial one."""
@@ -285,7 +285,7 @@ class Observations:
         kept[places] = False
         stays = ~np.isin(self.full_columns, self.columns_of(places))
         scales = None if self.full_scales is None else self.full_scales[stays]
-        return self.only(kept)._trusted(full_columns=self.full_columns[stays], full_scales=scales)
+        return self.only(kept).with_arrays(full_columns=self.full_columns[stays], full_scales=scales)
 
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
@@ -301,7 +301,7 @@ class Observations:
         in_threads(lambda work: work(), works)
         values, weights = turned if self.weights is not None else (*turned, None)
         full = np.flatnonzero(np.diff(indptr) == n)
-        return self._trusted(
+        return self.with_arrays(
             shape=as_shape((n, m)),
             indptr=indptr,
             rows=columns,
@@ -444,8 +444,8 @@ def _check_arrays(o: Observations) -> None:
         raise ValueError(f"indptr must rise from 0 to the number of values, {nnz:,}")
     if nnz and not (o.rows.min() >= 0 and o.rows.max() < m):
         raise IndexError(f"rows must lie in 0..{m - 1:,}; they reach from {o.rows.min()} to {o.rows.max()}")
-    for lo in range(0, nnz - 1, _BLOCK_CELLS):  # rising within a column, so that an entry can be found
-        falls = np.flatnonzero(np.diff(o.rows[lo : lo + _BLOCK_CELLS + 1]) <= 0) + lo + 1
+    for lo in range(0, nnz - 1, BLOCK_CELLS):  # rising within a column, so that an entry can be found
+        falls = np.flatnonzero(np.diff(o.rows[lo : lo + BLOCK_CELLS + 1]) <= 0) + lo + 1
         if not (o.indptr[np.searchsorted(o.indptr, falls)] == falls).all():
             raise ValueError("rows must rise within each column; use Observations.from_triplets for other input")
     for name, names, size in (("row_names", o.row_names, m), ("column_names", o.column_names, n)):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_count, as_generator, as_probabilities
+from .._support.numbers import BLOCK_CELLS
 from .observations import Observations, index_dtype, pointers_of
 from .sources import as_source
-
-_BLOCK_DRAWS = 4_000_000  # how many entries are drawn and read at a time; the answer does not depend on it
 
 
 def observe(source, *, n_full_columns: int, n_entries: int, probabilities=None, random_state=None) -> Observations:
@@ -48,7 +47,7 @@ def observe(source, *, n_full_columns: int, n_entries: int, probabilities=None, 
     at = 0
     is_full = np.zeros(n, bool)
     is_full[full] = True
-    step = max(1, _BLOCK_DRAWS // s)
+    step = max(1, BLOCK_CELLS // s)
     for start in range(0, n, step):
         others = np.flatnonzero(~is_full[start : start + step]) + start
         drawn, repeats, counts[others] = _distinct_draws(rng, m, others.size, s)

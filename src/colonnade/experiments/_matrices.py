@@ -13,9 +13,9 @@ from ..data.sources import Source
 from ..measuring import theory
 
 SEED = 2018  # First word of every seed: the year of the paper.
-_GATHER = 4096  # entries of L R computed at a time: both gathered factors stay in the cache
-_DENSE = 9_000_000  # cells up to which M is formed to be read from
-_BLOCK_CELLS = 2_500_000  # of a dense matrix, at a time
+_GATHER = 4096  # Entries of L R computed at a time: both gathered factors stay in the cache.
+_DENSE = 9_000_000  # Cells up to which M is formed in memory: 72 MB.
+_BLOCK_CELLS = 2_500_000  # Cells of a dense matrix handled at a time: 20 MB.
 
 
 def seed_of(*numbers: int) -> np.random.SeedSequence:

@@ -30,7 +30,7 @@ PAPER = {
 QUICK = {**PAPER, "sizes": [400, 700, 1000], "ranks": [5, 10, 20]}
 COLUMNS = ("searched", "n", "r", "d", "s", "trial", "coherence", "error", "recovered")
 PAPER_COHERENCE = (1.9049, 4.1616)
-_MATRIX, _SAMPLE = 10, 11  # the first word of the seeds
+_MATRIX, _SAMPLE = 10, 11  # First words of the seeds.
 
 
 @dataclass(frozen=True)

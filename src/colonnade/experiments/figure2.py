@@ -40,7 +40,7 @@ COLUMNS = (
 )
 PAPER_COHERENCE = (2.2929, 2.6792)
 METHODS = {"algorithm1": "Algorithm 1", "nystrom": "Nyström, full $W^+$", "nystrom_r": "Nyström, rank $r$"}
-_FACTORS, _NOISE, _SAMPLE, _CROSS = 20, 21, 22, 23  # the first word of the seeds
+_FACTORS, _NOISE, _SAMPLE, _CROSS = 20, 21, 22, 23  # First words of the seeds.
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ CLAIMS = {
     "theorem2": "Theorem 2: |M - M^|^2 <= |M - M_r|^2 + epsilon |M|^2",
 }
 PRESCRIBED = "prescribed"
-_MATRIX, _NOISE, _SAMPLE = 30, 31, 32  # the first word of the seeds
+_MATRIX, _NOISE, _SAMPLE = 30, 31, 32  # First words of the seeds.
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,7 @@ def plot_completion(completion, what=None, ax=None):
 def draw_coverage(ax, completion, palette: Palette) -> None:
     """The share of known values over the table, with the fullest columns at the left."""
     m, n = completion.shape
-    blocks = range(getattr(completion, "n_blocks", 0))  # A result on the disk is read block by block.
-    parts = (completion.block(k).observations for k in blocks) if blocks else [completion.observations]
+    parts = (block.observations for block in completion.solution.blocks())
     shares = seen_shares_of_parts(parts, completion.shape, completion.n_observed, 120, 240)
     pixels = np.empty((*shares.shape, 4))
     pixels[..., :3] = [int(palette.seen[k : k + 2], 16) / 255 for k in (1, 3, 5)]

@@ -11,7 +11,7 @@ from .._support.arguments import shown
 from .._support.html import html_facts
 from .._support.printable import counted
 from ..model.solve import Status
-from ..uncertainty.certificates import verdicts_in_words
+from ..uncertainty.column_verdict import verdicts_in_words
 
 _NOTEBOOK_COLUMNS = 20_000  # Columns up to which a notebook shows the verdicts; more take seconds.
 

@@ -15,10 +15,10 @@ from .._support.threads import one_blas_thread
 from ..model.column_space import ColumnSpace
 from ..model.full_columns.learn import penalty_of
 
-_FLOOR = 1e-10  # of a penalty, as a share of k / m: no choice is decided by it, and every inverse exists
-_SHORTLIST = 500  # rows that may come in by an exchange: those with the largest gain
-_ROUNDS = 3  # of exchanges, each with a shortlist of its own
-_MARGIN = 1e-6  # by which an exchange must lower the trace, relatively
+_FLOOR = 1e-10  # Share of k / m as a penalty, so that every inverse exists; too small to decide a choice.
+_SHORTLIST = 500  # Rows that an exchange may bring in: those with the largest gain.
+_ROUNDS = 3  # Rounds of exchanges, each with its own shortlist.
+_MARGIN = 1e-6  # Share by which an exchange must lower the trace.
 
 
 @one_blas_thread()

@@ -7,6 +7,7 @@ import numpy as np
 from ..completion import Completion
 from ..data.observations import Observations
 from ..model.column_space import ColumnSpace
+from ..model.solution import Solution
 from ..model.solve import Status, name_overflows
 
 
@@ -41,7 +42,8 @@ def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0, 
     status[~known & (observations.n_observed == 0)] = Status.NO_OBSERVATION
     status[observations.full_columns] = Status.FULL
     space = ColumnSpace(np.ascontiguousarray(U @ turn, dtype=dtype), values, None, variances, float("nan"))
-    return without_overflows(Completion(observations, space, coefficients.T, status, choices=choices, by_columns=False))
+    solution = Solution(observations, space, coefficients.T, status, by_columns=False)
+    return without_overflows(Completion(solution, choices))
 
 
 def without_overflows(completion: Completion) -> Completion:

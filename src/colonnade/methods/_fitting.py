@@ -19,9 +19,11 @@ from ._answers import completion_of, without_overflows
 from ._low_rank import Entries, Factors
 
 _HIDDEN_SHARE = 0.1  # Of the entries, hidden to choose settings: few enough to fit as well without them.
+CLOSER = 0.01  # Share of the tolerance of a trial where fewer directions may do: exact data show it only then.
+BETTER = 0.999  # Share of the error so far that a larger rank must reach to be worth it.
 _FEW = 100  # Directions that may all be kept: their singular values take less than a second.
 _RANK_GROWTH = 1.6  # Between the ranks that are tried: each is at most 26 % from one of them.
-_SURE = 2.0  # standard errors by which taking off the row means must help
+_SURE = 2.0  # Standard errors by which taking off the row means must help.
 
 
 def observed(data) -> Observations:
@@ -122,7 +124,7 @@ def answer_of(o: Observations, X: Factors, unit: float, choices: dict, *, center
     status[none & partial] = Status.PRIOR_ONLY if prior else Status.NO_OBSERVATION
     center = None if center is None else center.astype(o.values.dtype)
     space = replace(answer.space, center=center, noise_std=_noise(o, X, unit, center))
-    return without_overflows(replace(answer, space=space))
+    return without_overflows(replace(answer, solution=replace(answer.solution, space=space)))
 
 
 def _noise(o: Observations, X: Factors, unit: float, center) -> float:

@@ -11,7 +11,7 @@ from scipy import linalg, sparse
 from .._support.threads import in_threads
 from ..data.observations import Observations
 
-_FEW_PRODUCTS = 2_000_000  # below this many a second thread costs more than it saves
+_FEW_PRODUCTS = 2_000_000  # Multiplications below which a second thread costs more than it saves.
 _MOST_PIECES = 8  # Pieces of a product: as many threads as it can use.
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._support.numbers import unit_of
+from .._support.numbers import BLOCK_CELLS, unit_of
 from ..data.sources import Source
-
-_BLOCK_CELLS = 4_000_000  # how much is read at a time; the answer does not depend on it
 
 
 class Passes:
@@ -33,7 +31,7 @@ class Passes:
 
     def _blocks(self):
         m, n = self.source.shape
-        step = max(1, _BLOCK_CELLS // m)
+        step = max(1, BLOCK_CELLS // m)
         for lo in range(0, n, step):
             which = np.arange(lo, min(lo + step, n))
             yield which, self.source.columns(which).astype(np.float64, copy=False)

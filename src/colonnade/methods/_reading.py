@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._support.numbers import BLOCK_CELLS
 from ..data.observations import Observations, index_dtype, pointers_of
 from ..data.sources import Source
-
-_BLOCK_READS = 4_000_000  # how much is read at a time; the answer does not depend on it
 
 
 def distinct(rng, size: int, count: int) -> np.ndarray:
@@ -62,9 +61,9 @@ def read(source: Source, places) -> np.ndarray:
     """The entries at these places."""
     m = source.shape[0]
     values = np.empty(places.size, source.dtype)
-    for lo in range(0, places.size, _BLOCK_READS):
-        block = places[lo : lo + _BLOCK_READS]
-        values[lo : lo + _BLOCK_READS] = source.entries(block % m, block // m)
+    for lo in range(0, places.size, BLOCK_CELLS):
+        block = places[lo : lo + BLOCK_CELLS]
+        values[lo : lo + BLOCK_CELLS] = source.entries(block % m, block // m)
     return values
 
 

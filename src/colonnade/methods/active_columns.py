@@ -12,6 +12,7 @@ from ..completion import Completion
 from ..data.observations import Observations
 from ..data.sources import Source, as_source
 from ..model.column_space import ColumnSpace, fit_column_space
+from ..model.solution import Solution
 from ..model.solve import Status, solve_columns
 from ._answers import completion_of
 from ._reading import (
@@ -97,7 +98,7 @@ def active_columns(
     space = fit_column_space(observations, rank=r)
     coefficients, status = solve_columns(space, observations)
     choices = {"method": f"active columns by {by}", "rank": f"{space.rank} directions"}
-    return Completion(observations, space, coefficients, status, choices=choices)
+    return Completion(Solution(observations, space, coefficients, status), choices)
 
 
 def _draw(p, d, rng) -> tuple[np.ndarray, np.ndarray]:

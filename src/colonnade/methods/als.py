@@ -11,6 +11,8 @@ from ..completion import Completion
 from ..data.observations import Observations
 from ._alternation import Alternation
 from ._fitting import (
+    BETTER,
+    CLOSER,
     Hidden,
     answer_of,
     chosen_center,
@@ -26,12 +28,10 @@ from ._fitting import (
 )
 from ._low_rank import Factors, factors_of, leading, nothing, wider
 
-_SHARES = (*0.25 ** np.arange(1, 9), 0.0)  # penalties that are tried, as shares of the least one that gives X = 0
-_TRIAL = 1e-3, 15  # tol and most sweeps of a trial
-_CLOSER = 0.01  # of that tol where fewer directions may do: exact data show it only then
-_WARM_UP = 0.25, 0.0625, 0.015625  # shares of that penalty for the first sweeps from a random start
+_SHARES = (*0.25 ** np.arange(1, 9), 0.0)  # Penalties that are tried, as shares of the least one that gives X = 0.
+_TRIAL = 1e-3, 15  # Tolerance and most sweeps of a trial.
+_WARM_UP = 0.25, 0.0625, 0.015625  # Shares of that penalty for the first sweeps from a random start.
 _WARM_SWEEPS = 3  # Sweeps with each of them.
-_BETTER = 0.999  # of the error so far, or a larger rank is not worth it
 
 
 @one_blas_thread()
@@ -139,12 +139,12 @@ class _Choice:
             progress(done, total)
             before = self.error
             self._try(self._widened(self.X, r), penalties)
-            worse = 0 if self.error < _BETTER * before else worse + 1
+            worse = 0 if self.error < BETTER * before else worse + 1
             penalties = [p for p in penalties if p <= 4 * self.penalty or len(penalties) == 1]
             if worse == 2:
                 break
         for r in ranks_at_drops(self.X.d) if is_auto(rank) else ():
-            self._try(self.X.top(r), [p for p in penalties if p <= self.penalty], _CLOSER * _TRIAL[0])
+            self._try(self.X.top(r), [p for p in penalties if p <= self.penalty], CLOSER * _TRIAL[0])
         progress(total, total)
 
     def _try(self, X: Factors, penalties, tol=_TRIAL[0]) -> None:
@@ -152,7 +152,7 @@ class _Choice:
         for penalty in penalties:
             X = self.alternation.run(X, penalty, tol, _TRIAL[1], silent)[0]
             error = self.hidden.error(X, self.unit, self.means)
-            if error < _BETTER * self.error:
+            if error < BETTER * self.error:
                 self.X, self.penalty, self.error = X, penalty, error
             if error > least:
                 break

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._support.arguments import as_count, as_generator
-from .._support.numbers import unit_of
+from .._support.numbers import BLOCK_CELLS, unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
@@ -15,8 +15,7 @@ from ..model.column_space import fit_column_space
 from ._answers import completion_of
 from ._reading import distinct, observations_of, places_of_columns, places_of_rows, read, union
 
-_BLOCK_CELLS = 4_000_000  # of the products that are summed at a time
-_MOST_DIRECTIONS = 100  # the normal matrix has the fourth power of it as entries: 800 MB
+_MOST_DIRECTIONS = 100  # Directions: the normal matrix has the fourth power of them as entries, here 800 MB.
 
 
 @one_blas_thread()
@@ -101,7 +100,7 @@ def _normal_matrix(U, V, o: Observations) -> np.ndarray:
     """Of vec(Z), its columns one below the other: the sum over j of (v_j v_j') x (U_O'U_O), O the rows of column j."""
     (r1, r2), n = (U.shape[1], V.shape[1]), o.shape[1]
     total = np.zeros((r2 * r2, r1 * r1))
-    step = max(1, _BLOCK_CELLS // max(r1, r2) ** 2)
+    step = max(1, BLOCK_CELLS // max(r1, r2) ** 2)
     for lo in range(0, n, step):
         v = V[lo : lo + step]
         grams = np.empty((v.shape[0], r1, r1))
@@ -115,7 +114,7 @@ def _normal_matrix(U, V, o: Observations) -> np.ndarray:
 def _fitted(A, V, o: Observations) -> np.ndarray:
     """The entries of A V' at the places of o."""
     columns, fitted = o.entry_columns, np.empty(o.rows.size)
-    step = max(1, _BLOCK_CELLS // A.shape[1])
+    step = max(1, BLOCK_CELLS // A.shape[1])
     for lo in range(0, fitted.size, step):
         here = slice(lo, lo + step)
         fitted[here] = np.einsum("kr,kr->k", A[o.rows[here]], V[columns[here]])

@@ -11,6 +11,7 @@ from ..completion import Completion
 from ..data.observations import Observations
 from ..data.sources import as_source
 from ..model.column_space import ColumnSpace
+from ..model.solution import Solution
 from ..model.solve import Status
 from ._answers import without_overflows
 from ._reading import observations_of, places_of_columns, places_of_rows, read, union
@@ -94,7 +95,7 @@ def complete_cross(observations: Observations, *, rank: int | None = None) -> Co
     status[full] = Status.FULL
     space = _space_of(U, sizes[:t], C, unit, o.values.dtype)
     choices = {"method": "Nystrom", "rank": f"{t} directions"}
-    return without_overflows(Completion(o, space, Z.T, status, choices=choices, by_columns=False))
+    return without_overflows(Completion(Solution(o, space, Z.T, status, by_columns=False), choices))
 
 
 def _space_of(U, sizes, C, unit: float, dtype) -> ColumnSpace:

@@ -12,6 +12,8 @@ from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ..data.observations import Observations
 from ._fitting import (
+    BETTER,
+    CLOSER,
     answer_of,
     ending_of,
     hide,
@@ -24,11 +26,9 @@ from ._fitting import (
 )
 from ._low_rank import Entries, Factors, factors_of, leading, times, transposed_times
 
-_TRIAL = 1e-4, 30  # tol and most steps of a trial of a rank
-_CHEAP = 2e6  # entries times rank up to which a rank is tried from two starts
-_CLOSER = 0.01  # of that tol where fewer directions may do: exact data show it only then
-_BETTER = 0.999  # of the error so far, or a larger rank is not worth it
-_INNER = 1e-2, 50  # share to which the gradient in S is brought down in every step, and most products for it
+_TRIAL = 1e-4, 30  # Tolerance and most steps of a trial of a rank.
+_CHEAP = 2e6  # Entries times rank up to which a rank is tried from two starts.
+_INNER = 1e-2, 50  # Share that is left of the gradient in S after a step, and most products for it.
 
 
 @one_blas_thread()
@@ -229,7 +229,7 @@ def _trials(o: Observations, unit: float, trim: bool, rng, progress) -> tuple[Fa
         if 1 < r <= _CHEAP / e.values.size:
             starts.append(_start(e, r, trim, rng)[0])
         X, error = min((_trial(e, start, hidden, unit) for start in starts), key=lambda trial: trial[1])
-        worse = 0 if error < _BETTER * best else worse + 1
+        worse = 0 if error < BETTER * best else worse + 1
         if worse == 0:
             best, found = error, X
         if worse == 2:
@@ -238,7 +238,7 @@ def _trials(o: Observations, unit: float, trim: bool, rng, progress) -> tuple[Fa
     while fewer := [r for r in ranks_at_drops(found.d) if r not in tried]:
         tried.update(fewer)
         for r in fewer:
-            X, error = _trial(e, found.top(r), hidden, unit, _CLOSER * _TRIAL[0])
+            X, error = _trial(e, found.top(r), hidden, unit, CLOSER * _TRIAL[0])
             if error < best:
                 best, found = error, X
     return found, left_out

@@ -22,11 +22,11 @@ from ._fitting import (
 )
 from ._low_rank import Entries, Factors, distance, leading, nothing, shrink, wider
 
-_PATH = 0.5 ** np.arange(1, 13)  # penalties that are tried, as shares of the least one that gives X = 0
-_PATH_TOL = 10.0  # they are judged by answers this much coarser
-_FAINT = 1e-3  # directions below this share of the penalty are dropped where there are too many
-_SURE_SWEEPS = 6  # of the singular vectors at the first step and at the last
-_RISES = 2  # so many penalties in a row that do worse on hidden entries end the path
+_PATH = 0.5 ** np.arange(1, 13)  # Penalties that are tried, as shares of the least one that gives X = 0.
+_PATH_TOL = 10.0  # Times the tolerance: penalties are compared by coarser answers.
+_FAINT = 1e-3  # Share of the penalty below which directions are dropped where there are too many.
+_SURE_SWEEPS = 6  # Sweeps of the singular vectors at the first step and at the last.
+_RISES = 2  # Penalties in a row that do worse on hidden entries and end the path.
 
 
 @one_blas_thread()

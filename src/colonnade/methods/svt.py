@@ -11,9 +11,9 @@ from ..completion import Completion
 from ._fitting import answer_of, ending_of, observed, rank_limit, silent
 from ._low_rank import Entries, Factors, leading, nothing, shrink
 
-_STEP = 1.2  # of the share of a column that is seen
-_GROWN = 2.0  # a residual so many times the best so far: the steps are too long
-_PATIENCE = 60  # steps without a better residual: likewise, unless they are short enough to converge
+_STEP = 1.2  # Step size over one divided by the share of a column that is known.
+_GROWN = 2.0  # Ratio of a residual to the best so far from which the steps are too long.
+_PATIENCE = 60  # Steps without a better residual: they are too long as well, unless short enough to converge.
 
 
 @one_blas_thread()

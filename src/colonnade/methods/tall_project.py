@@ -14,12 +14,13 @@ from ..completion import Completion
 from ..data.observations import Observations
 from ..model.column_space import ColumnSpace, fit_column_space
 from ..model.full_columns.nothing_full import WITH_COMPLETE, refuse_nothing_full
+from ..model.solution import Solution
 from ..model.solve import solve_columns
 from ._answers import without_overflows
 from ._fitting import observed, silent
 from ._low_rank import Entries
 
-_MOST_AUTO = 50  # directions that are considered if the rank is to be found
+_MOST_AUTO = 50  # Directions that are considered where the rank is "auto".
 
 
 @one_blas_thread()
@@ -78,7 +79,9 @@ def tall_project(data, *, rank="auto", reestimate: bool = True, random_state=Non
         "factors": "of the completed matrix" if reestimate else "of the full columns",
     }
     space = _space(F, sizes, small, Z, unit)
-    return without_overflows(Completion(o, space, _times(Z, unit), status, choices=choices, by_columns=not reestimate))
+    return without_overflows(
+        Completion(Solution(o, space, _times(Z, unit), status, by_columns=not reestimate), choices)
+    )
 
 
 def _times(values, unit: float) -> np.ndarray:

@@ -41,20 +41,20 @@ def extend_completion(completion, new_columns):
     status[whole.n_observed[n_old:] == o.shape[0]] = Status.FULL
     count = whole.shape[1] - n_old
     words = f"{count:,} {'column' if count == 1 else 'columns'} added later; nothing was learned from them"
-    return replace(
-        completion,
+    solution = replace(
+        completion.solution,
         observations=whole,
         coefficients=np.concatenate([completion.coefficients.T, Z.T]).T,  # A column's coefficients lie together.
         status=np.concatenate([completion.status, status]),
-        choices=completion.choices | {"extended": words},
-        run={"n_columns_learned_from": n_old} | completion.run,
         unused=unused,
         learned=learned,
     )
+    choices, run = completion.choices | {"extended": words}, {"n_columns_learned_from": n_old} | completion.run
+    return replace(completion, solution=solution, choices=choices, run=run)
 
 
 def _refuse_others(completion) -> None:
-    if hasattr(completion, "block"):
+    if completion.solution.is_on_disk:
         raise ValueError("extend needs a completion in memory, not one in blocks on the disk; complete the whole again")
     if completion.learned is None and not completion.by_columns:
         method = completion.choices.get("method", "this method")
@@ -96,7 +96,7 @@ def append_columns(o: Observations, new: Observations) -> Observations:
     if not np.isfinite(values).all():
         raise ValueError(f"new columns have numbers that do not fit into {o.values.dtype}, the type of the table")
     names = _joined_names(o, new)
-    return o._trusted(
+    return o.with_arrays(
         shape=(o.shape[0], o.shape[1] + new.shape[1]),
         indptr=np.concatenate([o.indptr, o.indptr[-1] + new.indptr[1:]]),
         rows=np.concatenate([o.rows, new.rows.astype(o.rows.dtype)]),

@@ -147,7 +147,7 @@ def _summands(e: Entries, is_full) -> Summands:
 
 def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
     """The observations in units of each row's spread, or in one unit for all rows."""
-    places = o._trusted(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
+    places = o.with_arrays(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
     order = places.values.astype(np.int64)
     values = o.values.astype(np.float64)
     begins, columns = places.indptr, places.rows
@@ -160,20 +160,20 @@ def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
 
 def unit_degrees(o: Observations) -> np.ndarray:
     """Degrees of freedom of the unit of every row: its entries and those it borrows, less one for the shift."""
-    across = o._trusted(weights=None).transposed()
+    across = o.with_arrays(weights=None).transposed()
     return _spreads(across.indptr, across.values.astype(np.float64))[2]
 
 
 def spreads_of_rows(o: Observations) -> np.ndarray:
     """Spreads of the rows with entries enough to tell one, without constant rows."""
-    across = o._trusted(weights=None).transposed()
+    across = o.with_arrays(weights=None).transposed()
     _, unit, _ = _spreads(across.indptr, across.values.astype(np.float64))
     return unit[(np.diff(across.indptr) >= _ENOUGH) & (unit > 0)]
 
 
 def rescaled_table(o: Observations, shift, unit) -> ScaledTable:
     """Other observations of the same rows in units that are known."""
-    places = o._trusted(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
+    places = o.with_arrays(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
     order = places.values.astype(np.int64)
     return _in_units(o, o.values.astype(np.float64), places.indptr, places.rows, order, shift, unit)
 

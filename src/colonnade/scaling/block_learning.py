@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from .._support.arguments import as_generator, is_auto
+from .._support.atomic_writing import publishing
 from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations, index_dtype, pointers_of
-from ..files.results.checkpoints import checksum_of_file, publishing
+from ..files.results.checkpoints import checksum_of_file
 from ..files.results.disk_columns import Blocks, FullColumns, RowFile, evenly, some_partial_columns
 from ..files.results.lessons import write_lesson, write_record
 from ..model.column_space import fit_stored_column_space, is_tall

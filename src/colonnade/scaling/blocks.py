@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from .._support.arguments import OR_AUTO, as_choice, as_count, as_real, as_shape, as_stages, is_auto, printable, shown
-from .._support.atomic_writing import in_bytes
+from .._support.atomic_writing import in_bytes, remove_unfinished
 from .._support.logs import logged
 from .._support.ownership import record_of
 from .._support.storage import Url, as_path, remove_tree
@@ -44,15 +44,14 @@ from ..files.results.checkpoints import (
     partial_folder,
     publish_json,
     remove_marks,
-    remove_unfinished,
     remove_unneeded,
     working_folder,
 )
 from ..files.results.disk_columns import Blocks
 from ..files.results.lessons import lesson_on_disk, read_lesson, read_screening, write_lesson
+from ..files.results.manifests import manifest_of, write_manifest
 from ..files.results.remote_runs import working_address
 from ..files.results.saving import is_result
-from ..files.results.stored_completion import manifest_of, write_manifest
 from ..files.tables.dialects import DialectOptions
 from ..files.tables.kinds import memory_size
 from ..files.tables.reading import checked_fields, paths_of
@@ -359,7 +358,9 @@ def _finished(run: Run, folder: Path, triples: Triples, names: Names, entries: l
 def finish_blocks(folder: Path, triples: Triples, names, entries: list[dict], facts: dict, bounds, identity) -> None:
     """Write the manifest of blocks that are solved, with what is to be said of the data."""
     facts = _with_words(facts, Blocks(folder, entries, triples.shape[0]), names, bounds)
-    write_manifest(folder, triples.shape, triples.dtype, names, facts, bounds, identity)
+    solutions = records(folder, "solution")
+    blocks = [{**entry, "sha256": {**entry["sha256"], **solved["sha256"]}} for entry, solved in zip(entries, solutions)]
+    write_manifest(folder, triples.shape, triples.dtype, names, facts, blocks, bounds, identity)
 
 
 def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._support.arguments import named
 from .._support.threads import one_blas_thread
 from ..model.column_space import ColumnSpace, fit_column_space, with_offset
 from ..model.full_columns.optimism import optimism_of
@@ -17,7 +16,8 @@ from ..model.leaving_out import leave_one_out
 from ..model.posterior import fitted_variances
 from ..model.solve import Status, solve_columns
 from .certificate_table import Certificates
-from .factor_posterior import certify_columns
+from .column_verdict import ColumnVerdict
+from .factor_posterior import CERTIFICATE_FIELDS, certify_columns
 
 _BLOCK_CELLS = 130_000  # Cells measured at a time: 1 MB, which stays in the cache; 4,000,000 take 20 % longer.
 WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
@@ -31,17 +31,6 @@ _LITTLE = 0.01  # of the size of a column: a smaller spread of its entries needs
 _LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
 _MANY = 10  # columns whose median tells the usual residual
 _OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
-
-_VERDICTS = {
-    Status.FULL: "observed in full",
-    Status.SOLVED: "recovered",
-    Status.PRIOR: "prior decides",
-    Status.PRIOR_ONLY: "prior alone",
-    Status.NO_OBSERVATION: "no observation",
-    Status.TOO_FEW: "too few entries",
-    Status.UNDETERMINED: "not determined",
-    Status.OVERFLOW: "overflow",
-}
 
 
 @one_blas_thread()
@@ -78,22 +67,24 @@ def certify(completion) -> Certificates:
             "off the column space": the residual is far above the noise or that of most columns, because the full
             columns do not explain the column.
     """
-    if completion.learned is not None:
-        status = completion.status
-        given = {int(j): _VERDICTS[Status(status[j])] for j in np.flatnonzero(status != Status.SOLVED)}
-        table = certify_columns(completion.learned, completion.observations, given, completion._calibration.kind)
-        return Certificates.of(table, completion.column_names)
-    space = _space_before(completion)
-    typical = 0.0 if space is None else _typical_used(completion)
-    tables, *figures = zip(*(_figures(part, space, typical) for part in completion._parts()))
+    solution, accuracy = completion.solution, completion.accuracy
+    if solution.learned is not None:
+        status = solution.status
+        given = {int(j): ColumnVerdict.of(Status(status[j])) for j in np.flatnonzero(status != Status.SOLVED)}
+        table = certify_columns(solution.learned, solution.observations, given, accuracy.calibration.kind)
+        return Certificates.of(table, solution.column_names)
+    space = _space_before(solution)
+    typical = 0.0 if space is None else _typical_used(solution)
+    noise_std = accuracy.noise_std
+    tables, *figures = zip(*(_figures(part, space, typical, noise_std) for part in solution.blocks()))
     table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, figures))
     table.column = np.arange(table.size)
-    scales = completion._error_scales
-    table.uncertainty *= scales.typical if completion.noise_variance else 1.0
-    noise = noise_of(completion, scales.of_left_out)
-    table.verdict = _verdicts(completion, table, figures, noise)
-    table.more_entries = _more_entries(completion, table, noise)
-    return Certificates.of(table, completion.column_names)
+    scales = accuracy.error_scales
+    table.uncertainty *= scales.typical if solution.noise_variance else 1.0
+    noise = noise_of(solution, scales.of_left_out)
+    table.verdict = _verdicts(solution, table, figures, noise)
+    table.more_entries = _more_entries(solution, table, noise)
+    return Certificates.of(table, solution.column_names)
 
 
 class _Figures(NamedTuple):
@@ -112,72 +103,64 @@ class _Figures(NamedTuple):
     rounding: np.ndarray
 
 
-def _figures(part, space_before, typical: float) -> tuple:
+def _figures(part, space_before, typical: float, noise_std: float) -> tuple:
     """The table of some columns without verdicts, and their figures."""
-    table, sizes, spreads = _measured(part)
+    table, sizes, spreads = _measured(part, noise_std)
     before = _residuals_before(part, space_before, typical)
     return table, before, sizes, spreads, _rounding(part, sizes)
 
 
-def _measured(completion) -> tuple[np.recarray, np.ndarray, np.ndarray]:
+def _measured(solution, noise_std: float) -> tuple[np.recarray, np.ndarray, np.ndarray]:
     """The table without verdicts, and of every column the root mean square of its entries and how far they spread."""
-    n = completion.shape[1]
-    kinds = [
-        ("column", np.int64),
-        ("n_observed", np.int64),
-        ("smallest_eigenvalue", np.float64),
-        ("condition", np.float64),
-        ("residual", np.float64),
-        ("uncertainty", np.float64),
-        ("more_entries", np.int64),
-        ("verdict", "U20"),
-    ]
-    table = np.recarray(n, dtype=kinds)
+    n = solution.shape[1]
+    table = np.recarray(n, dtype=CERTIFICATE_FIELDS)
     table.column = np.arange(n)
-    table.n_observed = completion.observations.n_observed
+    table.n_observed = solution.observations.n_observed
     for field in ("smallest_eigenvalue", "condition", "residual", "uncertainty"):
         table[field] = np.nan
     sizes, spreads = np.zeros(n), np.zeros(n)
     for count in np.unique(table.n_observed):
         alike = np.flatnonzero(table.n_observed == count)
-        step = max(1, _BLOCK_CELLS // max(1, count * max(1, completion.rank)))
+        step = max(1, _BLOCK_CELLS // max(1, count * max(1, solution.rank)))
         for lo in range(0, alike.size, step):
-            _measure(completion, alike[lo : lo + step], int(count), table, sizes, spreads)
+            _measure(solution, alike[lo : lo + step], int(count), (table, sizes, spreads), noise_std)
     return table, sizes, spreads
 
 
-def _space_before(completion) -> ColumnSpace | None:
+def _space_before(solution) -> ColumnSpace | None:
     """The space of the full columns alone, if a refinement moved the rows; else None.
 
     One that does makes the basis fit the very entries that would tell that a column is off.
     """
-    if not completion.moved_rows:
+    if not solution.moved_rows:
         return None
-    taught = completion._taught_full()
-    rank = min(completion.rank, taught.shape[0], taught.full_columns.size)
+    known = solution.full_learned_from()
+    rank = min(solution.rank, known.shape[0], known.full_columns.size)
     with one_blas_thread():  # whose own threads would change the last digits
-        return with_offset(fit_column_space(taught, rank=rank, center=completion.center is not None), _OFFSET)
+        return with_offset(fit_column_space(known, rank=rank, center=solution.center is not None), _OFFSET)
 
 
-def _typical_used(completion) -> float:
+def _typical_used(solution) -> float:
     """The median number of entries that have a part in filling a partial column."""
-    partial = np.flatnonzero(completion.status != Status.FULL)
-    return float(np.median(completion._n_used(partial))) if partial.size else 0.0
+    partial = np.flatnonzero(solution.status != Status.FULL)
+    counts = [block.used.n_observed[here] for _, here, block in solution.by_blocks(partial)]
+    return float(np.median(np.concatenate(counts))) if partial.size else 0.0
 
 
-def _residuals_before(completion, space: ColumnSpace | None, typical: float) -> np.ndarray:
+def _residuals_before(solution, space: ColumnSpace | None, typical: float) -> np.ndarray:
     """Residuals beside this space, shape (n,); NaN if there is none."""
     if space is None:
-        return np.full(completion.shape[1], np.nan)
-    first = replace(completion, space=space, moved_rows=False)
-    coefficients, status = solve_columns(space, completion.used, penalty=first.penalty, typical=typical)
-    found, *_ = _measured(replace(first, coefficients=coefficients, status=status))
+        return np.full(solution.shape[1], np.nan)
+    first = replace(solution, space=space, moved_rows=False)
+    coefficients, status = solve_columns(space, solution.used, penalty=first.penalty, typical=typical)
+    found, *_ = _measured(replace(first, coefficients=coefficients, status=status), np.nan)
     return found.residual
 
 
-def _measure(completion, columns, s, table, sizes, spreads) -> None:
-    """The numbers of columns that all have s observed rows."""
-    o, m, r = completion.observations, completion.shape[0], completion.rank
+def _measure(solution, columns, s, target, noise_std) -> None:
+    """Write the numbers of columns that all have s observed rows."""
+    table, sizes, spreads = target
+    o, m, r = solution.observations, solution.shape[0], solution.rank
     if s == 0:
         return
     at = o.indptr[columns][:, None] + np.arange(s)
@@ -186,25 +169,27 @@ def _measure(completion, columns, s, table, sizes, spreads) -> None:
     weights[np.isin(columns, o.full_columns)] = 1.0
     share = weights / weights.max(axis=1, keepdims=True)  # first by the largest: the sum may overflow
     share /= share.sum(axis=1, keepdims=True)
-    if completion.center is not None:
-        x = x - completion.center[rows]
-    U = completion.basis[rows].astype(np.float64)
+    if solution.center is not None:
+        x = x - solution.center[rows]
+    U = solution.basis[rows].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = x - np.einsum("ksr,kr->ks", U, completion.coefficients.T[columns].astype(np.float64))
+        residual = x - np.einsum("ksr,kr->ks", U, solution.coefficients.T[columns].astype(np.float64))
         unit = np.abs(x).max(axis=1, initial=0)
         unit[unit == 0] = 1.0
         relative = x / unit[:, None]
         sizes[columns] = unit * np.sqrt((share * relative**2).sum(axis=1))
-        about = 0.0 if completion.center is not None else (share * relative).sum(axis=1, keepdims=True)
+        about = 0.0 if solution.center is not None else (share * relative).sum(axis=1, keepdims=True)
         spreads[columns] = unit * np.sqrt((share * (relative - about) ** 2).sum(axis=1))
         U, weights, share = (y[:1] if s == m else y for y in (U, weights, share))  # full columns are alike from here on
-        freedom = np.broadcast_to(s - _spent(U, weights, completion.penalty), columns.shape)
-        free = freedom > (0.01 if completion.noise_variance else 0)
+        freedom = np.broadcast_to(s - _spent(U, weights, solution.penalty), columns.shape)
+        free = freedom > (0.01 if solution.noise_variance else 0)
         relative = (share * (residual / unit[:, None]) ** 2).sum(axis=1)
         table.residual[columns[free]] = unit[free] * np.sqrt(relative[free] * s / freedom[free])
     if 0 < r <= s:
         table.smallest_eigenvalue[columns], table.condition[columns] = _spectrum(U, share, m)
-    table.uncertainty[columns] = _uncertainty(completion, U, weights, table.smallest_eigenvalue[columns[: len(U)]])
+    table.uncertainty[columns] = _uncertainty(
+        solution, U, weights, table.smallest_eigenvalue[columns[: len(U)]], noise_std
+    )
 
 
 def _spent(U, weights, penalty) -> np.ndarray:
@@ -218,20 +203,20 @@ def _spent(U, weights, penalty) -> np.ndarray:
     return (values / (1 + values)).sum(axis=1)
 
 
-def _uncertainty(completion, U, weights, smallest) -> np.ndarray:
+def _uncertainty(solution, U, weights, smallest, noise_std) -> np.ndarray:
     """Root of tr(t (U_O' W U_O + Lambda)^-1) / m, what the entries leave open of a column's part in the space."""
-    (k, _, r), m, t = U.shape, completion.shape[0], completion.noise_variance
+    (k, _, r), m, t = U.shape, solution.shape[0], solution.noise_variance
     if r == 0:
         return np.full(k, 0.0)
     if t:
-        root = np.sqrt(completion.space.variances)
+        root = np.sqrt(solution.space.variances)
         B = np.sqrt(weights)[:, :, None] * U * root
         return np.sqrt(fitted_variances(B, np.diag(root)[None], t, True).sum(axis=1) / m)
     result, able = np.full(k, np.nan), smallest > 1e-12
-    if able.any() and np.isfinite(completion.noise_std):
+    if able.any() and np.isfinite(noise_std):
         B = np.sqrt(weights[able])[:, :, None] * U[able]
         spread = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B))
-        result[able] = completion.noise_std * np.sqrt(np.maximum(np.einsum("kqq->k", spread), 0) / m)
+        result[able] = noise_std * np.sqrt(np.maximum(np.einsum("kqq->k", spread), 0) / m)
     return result
 
 
@@ -249,12 +234,12 @@ def _spectrum(U, share, m):
         return low, np.sqrt(high / low)
 
 
-def _verdicts(completion, table, figures: _Figures, noise: float) -> np.ndarray:
+def _verdicts(solution, table, figures: _Figures, noise: float) -> np.ndarray:
     """Residuals beside the full columns alone count where these leave much of a column."""
     before, sizes, spreads, rounding = figures
-    words = np.array([_VERDICTS[Status(code)] for code in range(len(Status))], dtype="U20")
-    verdict = words[completion.status]
-    solved = np.isin(completion.status, (Status.SOLVED, Status.PRIOR))
+    words = np.array([ColumnVerdict.of(status) for status in sorted(Status)], dtype="U20")
+    verdict = words[solution.status]
+    solved = np.isin(solution.status, (Status.SOLVED, Status.PRIOR))
     residual = table.residual
     with np.errstate(invalid="ignore"):
         unlike = (before > _UNLIKE * sizes) | _are_unusual(before, sizes, solved & (before > rounding), OFF)
@@ -264,21 +249,21 @@ def _verdicts(completion, table, figures: _Figures, noise: float) -> np.ndarray:
             unexplained = solved & ((residual > OFF * noise + rounding) | unusual(OFF))
         else:
             unexplained = np.zeros(solved.size, bool)
-            verdict[solved & (residual > rounding)] = "approximate"
+            verdict[solved & (residual > rounding)] = ColumnVerdict.APPROXIMATE
         poor = solved & (residual > POOR * sizes + rounding)
-        if completion.noise_variance:
-            spread = np.sqrt(completion.space.entry_variance)
+        if solution.noise_variance:
+            spread = np.sqrt(solution.space.entry_variance)
             settled = table.uncertainty <= max(noise, SETTLED * spread)
-            verdict[solved] = np.where(settled, "recovered", "approximate")[solved]
-            verdict[solved & (table.uncertainty > DOMINATED * spread)] = "weakly determined"
+            verdict[solved] = np.where(settled, ColumnVerdict.RECOVERED, ColumnVerdict.APPROXIMATE)[solved]
+            verdict[solved & (table.uncertainty > DOMINATED * spread)] = ColumnVerdict.WEAK
         else:
-            verdict[solved & (table.smallest_eigenvalue < WEAK)] = "weakly determined"
-    verdict[(completion.status == Status.SOLVED) & np.isnan(residual)] = "unchecked"
-    poor |= (verdict == "recovered") & unusual(DOUBTFUL)
-    doubted = (verdict == "recovered") & (residual > rounding)
-    poor |= doubted & (_left_out(completion, doubted) > POOR * np.maximum(spreads, _LITTLE * sizes))
-    verdict[poor] = "poor fit"
-    verdict[unexplained] = "off the column space"
+            verdict[solved & (table.smallest_eigenvalue < WEAK)] = ColumnVerdict.WEAK
+    verdict[(solution.status == Status.SOLVED) & np.isnan(residual)] = ColumnVerdict.UNCHECKED
+    poor |= (verdict == ColumnVerdict.RECOVERED) & unusual(DOUBTFUL)
+    doubted = (verdict == ColumnVerdict.RECOVERED) & (residual > rounding)
+    poor |= doubted & (_left_out(solution, doubted) > POOR * np.maximum(spreads, _LITTLE * sizes))
+    verdict[poor] = ColumnVerdict.POOR
+    verdict[unexplained] = ColumnVerdict.OFF
     return verdict
 
 
@@ -294,114 +279,59 @@ def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
     return usual & (residual > times * np.median(residual[usual])) & (share > _LARGER_SHARE * np.median(share[usual]))
 
 
-def _left_out(completion, asked) -> np.ndarray:
+def _left_out(solution, asked) -> np.ndarray:
     """Root mean square of the errors of entries of each column asked that are left out in turn, shape (n,); else 0."""
     parts, start = [np.zeros(0)], 0
-    for part in completion._parts() if asked.any() and completion.by_columns else ():
+    for part in solution.blocks() if asked.any() and solution.by_columns else ():
         here = asked[start : start + part.shape[1]]
         parts.append(_left_out_here(part, here))
         start += here.size
     return np.concatenate(parts) if start else np.zeros(asked.size)
 
 
-def _left_out_here(completion, asked) -> np.ndarray:
+def _left_out_here(solution, asked) -> np.ndarray:
     result, columns = np.zeros(asked.size), np.flatnonzero(asked)
     if columns.size == 0:
         return result
-    o = completion.used.take(columns)
-    errors = leave_one_out(completion.space, o, [completion.noise_variance])[0][:, 0]
+    o = solution.used.take(columns)
+    errors = leave_one_out(solution.space, o, [solution.noise_variance])[0][:, 0]
     column, known = o.entry_columns, np.isfinite(errors)
     unit = float(np.abs(errors[known]).max(initial=0)) or 1.0
     counts = np.bincount(column[known], minlength=columns.size)
     squares = np.bincount(column[known], (errors[known] / unit) ** 2, columns.size)
-    result[columns] = optimism_of(completion, columns) * unit * np.sqrt(squares / np.maximum(counts, 1))
+    result[columns] = optimism_of(solution, columns) * unit * np.sqrt(squares / np.maximum(counts, 1))
     return result
 
 
-def _more_entries(completion, table, noise: float) -> np.ndarray:
+def _more_entries(solution, table, noise: float) -> np.ndarray:
     """The uncertainty falls as one over the root of the number of entries; a fit needs one more than the rank."""
-    m, r, s, verdict = completion.shape[0], completion.rank, table.n_observed, table.verdict
+    m, r, s, verdict = solution.shape[0], solution.rank, table.n_observed, table.verdict
     more = np.zeros(s.size, np.int64)
-    more[np.isin(verdict, ("no observation", "too few entries", "prior alone"))] = r + 1
+    more[np.isin(verdict, (ColumnVerdict.NO_OBSERVATION, ColumnVerdict.TOO_FEW, ColumnVerdict.PRIOR_ONLY))] = r + 1
     more = np.maximum(more - np.where(more > 0, s, 0), 0)
-    more[verdict == "unchecked"] = 1
-    more[verdict == "not determined"] = max(1, r)
-    open_ones = np.isin(verdict, ("weakly determined", "approximate"))
-    if completion.noise_variance:
-        spread = np.sqrt(completion.space.entry_variance)
+    more[verdict == ColumnVerdict.UNCHECKED] = 1
+    more[verdict == ColumnVerdict.UNDETERMINED] = max(1, r)
+    open_ones = np.isin(verdict, (ColumnVerdict.WEAK, ColumnVerdict.APPROXIMATE))
+    if solution.noise_variance:
+        spread = np.sqrt(solution.space.entry_variance)
         goal = min(max(noise, SETTLED * spread), DOMINATED * spread)
         growth = np.minimum((table.uncertainty[open_ones] / goal) ** 2, m) if goal else m
         more[open_ones] = np.ceil(np.maximum(s[open_ones] * (growth - 1), 1)).astype(np.int64)
     else:
-        more[open_ones & (verdict == "weakly determined")] = np.maximum(s, r)[
-            open_ones & (verdict == "weakly determined")
+        more[open_ones & (verdict == ColumnVerdict.WEAK)] = np.maximum(s, r)[
+            open_ones & (verdict == ColumnVerdict.WEAK)
         ]
-    more[np.isin(verdict, ("off the column space", "poor fit"))] = m
+    more[np.isin(verdict, (ColumnVerdict.OFF, ColumnVerdict.POOR))] = m
     return np.minimum(more, m - s)
 
 
-_REMEDIES = {
-    "approximate": "measure about {more:,} more {values}{each} for a precise answer",
-    "weakly determined": "measure about {more:,} more {values}{each}, because the known ones say too little",
-    "unchecked": "measure one more value{each} to test the fit",
-    "poor fit": "measure {them} in full if single values matter, because the model explains too little of {them}",
-    "off the column space": "measure {them} in full, because the other columns do not explain {them}",
-    "no observation": "measure at least {more:,} {values}{each}",
-    "prior alone": "measure about {more:,} {values}{each}, because nothing is known of {them} yet",
-    "prior decides": "measure more values{each}",
-    "too few entries": "measure at least {more:,} more {values}{each}, or lower the rank",
-    "not determined": "measure about {more:,} other {values}{each}, or lower the rank",
-    "overflow": "rescale the data",
-}
-_PREDICATES = {  # What is said of one column, and of several.
-    "poor fit": ("has a poor fit", "have a poor fit"),
-    "no observation": ("has no observation", "have no observation"),
-    "too few entries": ("has too few entries", "have too few entries"),
-    "prior alone": ("is filled by the prior alone", "are filled by the prior alone"),
-    "prior decides": ("is filled mostly by the prior", "are filled mostly by the prior"),
-    "overflow": ("overflows", "overflow"),
-}
-
-
-_NOISE_UNKNOWN = "measure more columns in full, because the complete columns are too few to estimate the noise"
-
-
-def remedy(verdict: str, more_entries: int, n_gaps: int, *, of_each: bool = False) -> str | None:
-    """What would help a column with this verdict and as many gaps, or each of several; None if it needs no help."""
-    words = {"each": " of each", "them": "them"} if of_each else {"each": "", "them": "it"}
-    words["values"] = "value" if more_entries == 1 else "values"
-    if verdict == "approximate" and more_entries == 0:
-        return _NOISE_UNKNOWN
-    if 0 < n_gaps <= more_entries and "{more" in _REMEDIES.get(verdict, ""):
-        return f"measure {words['them']} in full, because fewer values would leave the rest uncertain"
-    return _REMEDIES[verdict].format(more=more_entries, **words) if verdict in _REMEDIES else None
-
-
-def verdicts_in_words(completion, table) -> list[str]:
-    """The verdicts of `certify` with how many columns have each, which ones, and what would help: a line each."""
-    names = completion.column_names
-    lines = []
-    for verdict, count in zip(*np.unique(table.verdict, return_counts=True), strict=True):
-        here = table[table.verdict == verdict]
-        one, several = _PREDICATES.get(str(verdict), (f"is {verdict}", f"are {verdict}"))
-        line = f"1 column {one}" if count == 1 else f"{count:,} columns {several}"
-        n_gaps = int(np.median(completion.shape[0] - here.n_observed))
-        cure = remedy(str(verdict), int(np.median(here.more_entries)), n_gaps, of_each=bool(count > 1))
-        if cure is not None:
-            which = ", ".join(str(named(names, j)) for j in here.column[:3])
-            more = ", ..." if count > 3 else ""
-            line += f" ({which}{more}): {cure}"
-        lines.append((-count, line))
-    return [line for _, line in sorted(lines)]
-
-
-def _rounding(completion, sizes) -> np.ndarray:
+def _rounding(solution, sizes) -> np.ndarray:
     """Residuals up to here may be rounding: of the entries, and of the basis, whose error meets the coefficients."""
-    eps = float(np.finfo(completion.basis.dtype).eps)
-    values = completion.space.singular_values
+    eps = float(np.finfo(solution.basis.dtype).eps)
+    values = solution.space.singular_values
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
-        Z = completion.coefficients.astype(np.float64)
+        Z = solution.coefficients.astype(np.float64)
         unit = np.maximum(np.abs(Z).max(axis=0, initial=0), np.finfo(np.float64).tiny)  # so that no square overflows
         lengths = (100 * eps * unit) * np.sqrt(((Z / unit) ** 2).sum(axis=0))
         return 100 * eps * sizes + blur * lengths

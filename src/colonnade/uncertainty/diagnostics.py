@@ -9,6 +9,7 @@ import numpy as np
 from ..data.gap_weights import gap_weights
 from ..model.column_space import fit_column_space
 from ..model.full_columns.trials import Trials, trials
+from ..model.prediction import entries_at, keep_in_bounds
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_trials
 from .verdict import EXACT, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
@@ -86,8 +87,9 @@ def hold_out(completion) -> HeldOut | None:
         return _of_factor_model(completion)
     if not (completion.by_columns and completion.has_variances):
         return None
-    some = completion.some_columns(_STORED_COLUMNS) if hasattr(completion, "some_columns") else completion
-    known = trials(some) if some is not completion else completion._trials
+    whole = completion.solution
+    some = whole.some_columns(_STORED_COLUMNS)
+    known = completion.accuracy.trials if some is whole else trials(some)
     tried = Trials(*(figures[known.is_left_out] for figures in known))
     columns = np.unique(tried.columns)
     if tried.errors.size < _FEW or columns.size < 2:
@@ -95,12 +97,12 @@ def hold_out(completion) -> HeldOut | None:
     scores = scores_of_trials(tried)
     scores = scores if scores.weights.any() else scores._replace(weights=np.ones(scores.errors.size))
     within, low, high = _tested(completion, scores, np.isin(tried.columns, columns[::2]))
-    truth, predicted = some.entries(tried.rows, tried.columns).astype(np.float64), tried.predicted.copy()
+    truth, predicted = entries_at(some, tried.rows, tried.columns).astype(np.float64), tried.predicted.copy()
     unit = float(np.abs(tried.errors).max()) or 1.0
-    completion._keep_in_bounds(predicted)
+    keep_in_bounds(completion.bounds, predicted)
     error = unit * float(np.sqrt(np.mean((tried.errors / unit) ** 2)))
     coverage = np.average(within, axis=0, weights=scores.weights)
-    places = tried.rows.astype(np.int64), tried.columns.astype(np.int64) if some is completion else None
+    places = tried.rows.astype(np.int64), tried.columns.astype(np.int64) if some is whole else None
     ends = _ends_in_bounds(completion, predicted, low, high)
     return HeldOut(truth, predicted, error, _spread(some, columns), LEVELS, coverage, *places, *ends)
 
@@ -110,7 +112,7 @@ def _ends_in_bounds(completion, predicted, low, high) -> list[np.ndarray]:
     with np.errstate(over="ignore"):
         ends = [predicted + low, predicted + high]
     for end in ends:
-        completion._keep_in_bounds(end)
+        keep_in_bounds(completion.bounds, end)
     return ends
 
 
@@ -123,13 +125,13 @@ def _of_factor_model(completion) -> HeldOut | None:
     if scores.errors.size < _FEW:  # Deviations of numbers near 1e-300 are zero, and tell nothing.
         return None
     predicted = found.predicted.copy()
-    completion._keep_in_bounds(predicted)
+    keep_in_bounds(completion.bounds, predicted)
     errors = np.abs(found.truth - predicted)
     if completion.learned.is_exact:  # Nothing is calibrated: the deviations of the fit without the entries count.
         scores = scores_of_held_out(completion.learned, completion.observations)
         x, weights = scores.ratios, scores.weights
     else:
-        x, weights = completion._calibration.x, completion._calibration.scores.weights
+        x, weights = completion.accuracy.calibration.x, completion.accuracy.calibration.scores.weights
     if x.size < _FEW:  # Beside one entry near the end of floating point all deviations may be zero.
         return None
     coverage = _covered_by_the_other_half(x, weights)
@@ -137,13 +139,13 @@ def _of_factor_model(completion) -> HeldOut | None:
     error = unit * float(np.sqrt(np.average((errors / unit) ** 2, weights=of_gaps)))
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
-    told = scores if completion.learned.is_exact else completion._calibration.scores
+    told = scores if completion.learned.is_exact else completion.accuracy.calibration.scores
     rows, columns = told.rows, told.columns
     truth = completion.entries(rows, columns).astype(np.float64)
     predicted = truth - told.errors
-    completion._keep_in_bounds(predicted)
+    keep_in_bounds(completion.bounds, predicted)
     with np.errstate(over="ignore", invalid="ignore"):
-        distances = [end * told.deviations for end in completion._calibration.ends_at(LEVEL, rows, columns)]
+        distances = [end * told.deviations for end in completion.accuracy.calibration.ends_at(LEVEL, rows, columns)]
     ends = _ends_in_bounds(completion, predicted, *distances)
     return HeldOut(truth, predicted, error, spread, LEVELS, coverage, rows, columns, *ends)
 
@@ -183,7 +185,7 @@ def _tested(completion, scores: Scores, is_first) -> tuple[np.ndarray, np.ndarra
     within, low, high = np.empty((is_first.size, LEVELS.size), bool), np.empty(is_first.size), np.empty(is_first.size)
     for half in (is_first, ~is_first):
         one, other = (Scores(*(figures[some] for figures in scores)) for some in (half, ~half))
-        calibration = calibrate(other, completion.shape[0], noise=completion._predicted_noise)
+        calibration = calibrate(other, completion.shape[0], noise=completion.accuracy.predicted_noise)
         within[half] = _within(calibration, one)
         low[half], high[half] = _distances(calibration, one)
     return within, low, high
@@ -219,10 +221,10 @@ def spectrum(completion) -> Spectrum:
     space, seen, m = completion.space, completion.n_observed, completion.shape[0]
     d, partial = int((seen == m).sum()), seen[(seen > 0) & (seen < m)]
     everything = None
-    from_full = not hasattr(completion, "block") and completion.learned is None
+    from_full = not completion.solution.is_on_disk and completion.learned is None
     if from_full and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
         with np.errstate(over="ignore"):
-            fitted = fit_column_space(completion.taught, center=space.center is not None)
+            fitted = fit_column_space(completion.solution.learned_from, center=space.center is not None)
             everything = np.sqrt(fitted.variances)
     usual = float(np.median(partial)) if partial.size else float(m)
     noise = completion.noise_std

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from .._support.threads import one_blas_thread
 from ..model.factor_model import FactorModel
+from ..model.prediction import keep_in_bounds
 from ..model.selection import Learned
 from .parts import Parts
 
@@ -127,7 +128,7 @@ def refuse_infinite(half_width: float) -> float:
     return half_width
 
 
-def drawn_tables(predictions, deviations, is_filled, keep_in_bounds) -> np.ndarray:
+def drawn_tables(predictions, deviations, is_filled, bounds) -> np.ndarray:
     """Predictions plus deviations where entries were filled; shape (n_draws, a, b), type of the predictions.
 
     Parameters
@@ -135,12 +136,12 @@ def drawn_tables(predictions, deviations, is_filled, keep_in_bounds) -> np.ndarr
     predictions : array of shape (a, b)
     deviations : array of shape (n_draws, a, b)
     is_filled : bool array of shape (a, b)
-    keep_in_bounds : function
-        Clips an array in place.
+    bounds : (float, float) or None
+        Drawn entries are kept within them.
     """
     result = np.repeat(predictions[None], len(deviations), axis=0)
     with np.errstate(over="ignore"):
         drawn = (predictions[is_filled] + deviations[:, is_filled]).astype(predictions.dtype)
-    keep_in_bounds(drawn)
+    keep_in_bounds(bounds, drawn)
     result[:, is_filled] = drawn
     return result

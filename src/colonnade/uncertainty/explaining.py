@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._support.arguments import as_places, as_real
+from ..data.observations import Observations
 from ..model.linear_form import LinearForm, form_in_model, form_in_space
 from ..model.solve import Status, solve_columns
-from .certificates import remedy
+from .column_verdict import remedy
 from .explanation import Explanation, Similar
 
 _MOST_JUDGED = 20_000  # Columns up to which the verdict on a column is looked up: it is found for all of them at once.
@@ -82,8 +83,10 @@ class _Reason:
 
     Attributes
     ----------
-    part : Completion
+    part : Solution
         That holds the column: the whole, or a block of it on the disk.
+    n_learned_from : int
+        How many columns there were when the model was learned.
     column : int
         Of the part.
     at : int
@@ -91,10 +94,10 @@ class _Reason:
     """
 
     def __init__(self, completion, i: int, j: int):
-        self.part, self.row, self.column = completion, i, j
-        if hasattr(completion, "block"):
-            k = int(np.searchsorted(completion.starts, j, side="right")) - 1
-            self.part, self.column = completion.block(k), j - int(completion.starts[k])
+        solution = completion.solution
+        k = int(np.searchsorted(solution.starts, j, side="right")) - 1
+        self.part, self.row, self.column = solution.block(k), i, j - int(solution.starts[k])
+        self.n_learned_from = n_learned_from(completion)
         self.status = Status(self.part.status[self.column])
         self.at = int(self.part.observations.locate(np.array([i]), np.array([self.column]))[0])
 
@@ -125,7 +128,7 @@ class _Reason:
         if self.part.center is not None and np.isnan(self.part.center[self.row]):
             words = "the row has no known value and stays NaN; measure some values of it"
             return _no_form(), *_NOTHING[:2], words
-        o, weights = self.part.observations, _weights_in_model(self.part)
+        o, weights = self.part.observations, _weights_in_model(self.part.observations, self.n_learned_from)
         own = 1.0 if self.at < 0 else float(weights[self.at])
         at = self._entries_of_row() if learned.is_turned else np.arange(*o.indptr[self.column : self.column + 2])
         at = at[at != self.at]
@@ -138,7 +141,7 @@ class _Reason:
         """Known entries of the row from which its coefficients were computed: none of columns that were added later."""
         o = self.part.observations
         at = np.flatnonzero(o.rows == self.row)
-        return at[o.columns_of(at) < n_learned_from(self.part)]
+        return at[o.columns_of(at) < self.n_learned_from]
 
 
 def n_learned_from(completion) -> int:
@@ -146,12 +149,11 @@ def n_learned_from(completion) -> int:
     return int(completion.run.get("n_columns_learned_from", completion.shape[1]))
 
 
-def _weights_in_model(completion) -> np.ndarray:
-    """Weights of all entries in the units in which the factor model was learned."""
-    o = completion.observations
+def _weights_in_model(o: Observations, n_learned_from: int) -> np.ndarray:
+    """Weights of all entries in the units in which the factor model was learned, from so many columns."""
     if o.weights is None or o.weights.size == 0:
         return np.ones(o.values.size)
-    return o.with_relative_weights(n_learned_from(completion)).weights.astype(np.float64)
+    return o.with_relative_weights(n_learned_from).weights.astype(np.float64)
 
 
 def _no_form() -> LinearForm:
@@ -168,7 +170,7 @@ def _interval(completion, i: int, j: int, level: float, value: float, is_observe
 
 def _verdict(completion, j: int) -> tuple[str | None, str | None]:
     """The verdict on the column and what would help it; None for tables too large to judge all columns."""
-    if hasattr(completion, "block") or completion.shape[1] > _MOST_JUDGED:
+    if completion.solution.is_on_disk or completion.shape[1] > _MOST_JUDGED:
         return None, None
     found = completion.certificates(as_frame=False)[j]
     n_gaps = completion.shape[0] - int(found.n_observed)
@@ -200,11 +202,9 @@ def _distances_in_space(completion, j: int) -> np.ndarray:
     """Distances of all columns from one, block after block where they are on the disk."""
     if not completion.has_variances or completion.rank == 0:
         return np.full(completion.shape[1], np.inf)
-    blocks = range(getattr(completion, "n_blocks", 0))
-    parts = [completion.block(k) for k in blocks] if blocks else [completion]
     scale = np.sqrt(completion.space.variances)
     scale = np.where(scale > 0, scale, np.inf)  # A direction without variance tells no two columns apart.
-    Z = np.concatenate([part.coefficients.T.astype(np.float64) / scale for part in parts])
+    Z = np.concatenate([part.coefficients.T.astype(np.float64) / scale for part in completion.solution.blocks()])
     return _distances(Z, Z[j], completion.n_observed > 0)
 
 

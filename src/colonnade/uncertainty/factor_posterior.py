@@ -8,13 +8,14 @@ from ..data.observations import Observations
 from ..model.factor_model import unpacked
 from ..model.leverage import leave_out_entries
 from ..model.selection import Learned
+from .column_verdict import ColumnVerdict
 from .parts import Parts
 
 _SETTLED, _OPEN = 0.1, 0.5  # Shares of the prior variance still open: below, the entries decide; above, the prior does.
 _POOR = 0.5  # Residual in units of the column's spread from which the model explains too little.
 _NO_BETTER = 1.0  # Error of left-out entries in the same units from which the mean of the column would do as well.
 
-VERDICT_FIELDS = [
+CERTIFICATE_FIELDS = [
     ("column", np.int64),
     ("n_observed", np.int64),
     ("smallest_eigenvalue", np.float64),
@@ -78,7 +79,7 @@ def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kin
 
 def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kind: str) -> np.recarray:
     m, n = o.shape
-    table = np.recarray(n, dtype=VERDICT_FIELDS)
+    table = np.recarray(n, dtype=CERTIFICATE_FIELDS)
     table.column, table.n_observed = np.arange(n), o.n_observed
     table.smallest_eigenvalue, table.condition, table.more_entries = np.nan, np.nan, 0
     columns = o.entry_columns
@@ -126,8 +127,10 @@ def _left_out_errors(learned: Learned, o: Observations, kind: str) -> np.ndarray
 
 def _verdict(share: float, poor: bool, is_exact: bool) -> str:
     if poor and not is_exact:
-        return "poor fit"
-    return "recovered" if share <= _SETTLED else "weakly determined" if share > _OPEN else "approximate"
+        return ColumnVerdict.POOR
+    if share <= _SETTLED:
+        return ColumnVerdict.RECOVERED
+    return ColumnVerdict.WEAK if share > _OPEN else ColumnVerdict.APPROXIMATE
 
 
 def _prior_deviations(learned: Learned, rows) -> np.ndarray:

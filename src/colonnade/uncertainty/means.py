@@ -29,6 +29,7 @@ from .._support.arguments import as_generator
 from .._support.threads import one_blas_thread
 from ..model.column_space import fit_column_space, with_offset
 from ..model.full_columns.hidden_columns import hidden_in_turn, offset_beside, some_of_the_full
+from ..model.prediction import filled_columns, is_filled
 from ..model.solve import Status
 
 _BLOCK_CELLS = 4_000_000
@@ -44,46 +45,50 @@ _LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of h
 
 @np.errstate(over="ignore", invalid="ignore")  # of columns with typos at the ends of floating point
 @one_blas_thread()
-def means_and_ends(completion, n_deviations: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def means_and_ends(
+    solution, accuracy, n_deviations: float, unbiased: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means of all columns, and the ends of intervals with half-widths of so many deviations.
 
-    See `Completion.column_means`.
+    `accuracy` knows the noise. See `Completion.column_means`.
     """
-    o, (m, n) = _asked(completion, unbiased), completion.shape
+    o, (m, n) = _asked(solution, unbiased), solution.shape
     mean, deviation = np.full(n, np.nan), np.zeros(n)
     for j in o.full_columns:
         mean[j] = (o.values[o.indptr[j] : o.indptr[j + 1]] / np.float64(m)).sum()
-    noise, filled = _noise(completion), _filled(completion)
+    noise, filled = _noise(solution, accuracy), _filled(solution)
     if noise > 0:
-        model = _Model(completion.space, noise)
+        model = _Model(solution.space, noise)
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
-        if completion.space.mean is not None:
-            mean[completion.status == Status.PRIOR_ONLY] = completion.space.mean.mean()
+        if solution.space.mean is not None:
+            mean[solution.status == Status.PRIOR_ONLY] = solution.space.mean.mean()
         half = np.where(deviation > 0, deviation * n_deviations, 0.0)  # also of infinitely many
     else:  # of data that fit so well so do the means; each entry of a column is off by what its few entries leave
-        std = completion.noise_std if np.isfinite(completion.noise_std) else np.inf  # nothing tells
+        std = accuracy.noise_std if np.isfinite(accuracy.noise_std) else np.inf  # nothing tells
         half = np.zeros(n)
-        half[filled] = n_deviations * std * np.sqrt(max(1, completion.rank) / np.maximum(1, o.n_observed[filled]))
+        half[filled] = n_deviations * std * np.sqrt(max(1, solution.rank) / np.maximum(1, o.n_observed[filled]))
         for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
-            mean[filled[lo : lo + step]] = completion.columns(filled[lo : lo + step]).mean(axis=0, dtype=np.float64)
+            mean[filled[lo : lo + step]] = filled_columns(solution, filled[lo : lo + step]).mean(
+                axis=0, dtype=np.float64
+            )
     return mean, mean - half, mean + half
 
 
-def _asked(completion, unbiased: bool):
+def _asked(solution, unbiased: bool):
     """The observations that tell the means: all of them if no random rows may be left out, however unlikely."""
-    return completion.observations if unbiased else completion.used
+    return solution.observations if unbiased else solution.used
 
 
-def _filled(completion) -> np.ndarray:
+def _filled(solution) -> np.ndarray:
     """The partial columns that are filled."""
-    partial = completion.observations.partial_columns
-    return partial[np.isin(completion.status[partial], [code for code in Status if code.is_filled])]
+    partial = solution.observations.partial_columns
+    return partial[is_filled(solution.status[partial])]
 
 
-def _noise(completion) -> float:
+def _noise(solution, accuracy) -> float:
     """The noise variance of an entry; 0 where it is so small beside the entries that the formulas lose their digits."""
-    noise = completion.noise_variance or completion.noise_std**2
-    least = _ROUNDING**2 * completion.space.entry_variance if completion.rank else 0.0
+    noise = solution.noise_variance or accuracy.noise_std**2
+    least = _ROUNDING**2 * solution.space.entry_variance if solution.rank else 0.0
     return noise if np.isfinite(noise) and noise > least else 0.0
 
 
@@ -173,19 +178,19 @@ class MeanErrors:
 
 @np.errstate(over="ignore", invalid="ignore")  # of such columns
 @one_blas_thread()
-def mean_errors(completion, unbiased: bool, hide_full: bool = True) -> MeanErrors:
-    """What the columns of a completion tell of the errors of means; full ones too unless `hide_full` is False."""
-    noise, filled = _noise(completion), _filled(completion)
+def mean_errors(solution, accuracy, unbiased: bool, hide_full: bool = True) -> MeanErrors:
+    """What the columns of a solution tell of the errors of means; full ones too unless `hide_full` is False."""
+    noise, filled = _noise(solution, accuracy), _filled(solution)
     # The mean residual corrects an unbiased mean, whatever the rows have learned from the entries.
-    optimism = 1.0 if unbiased else completion.optimism
-    able = filled[_asked(completion, unbiased).n_observed[filled] >= _FEWEST_ENTRIES]
+    optimism = 1.0 if unbiased else solution.optimism
+    able = filled[_asked(solution, unbiased).n_observed[filled] >= _FEWEST_ENTRIES]
     if noise == 0 or able.size == 0:
         return MeanErrors(np.zeros(0), optimism)
     some = able[np.linspace(0, able.size - 1, min(able.size, _ASKED_COLUMNS)).astype(int)]
-    asked = _asked(completion, unbiased).take(some)
-    scores = _scores_of_parts(_Model(completion.space, noise), asked, unbiased, as_generator(0), _SPLITS)
+    asked = _asked(solution, unbiased).take(some)
+    scores = _scores_of_parts(_Model(solution.space, noise), asked, unbiased, as_generator(0), _SPLITS)
     factor = 1.0
-    if hide_full and (found := _scores_of_full(completion, noise, asked.n_observed, unbiased)):
+    if hide_full and (found := _scores_of_full(solution, noise, asked.n_observed, unbiased)):
         of_wholes, of_parts = found
         if some.size < _FEW_COLUMNS:  # of which no quantile can be told
             return MeanErrors(np.sort(np.concatenate(of_wholes)), optimism)
@@ -219,21 +224,21 @@ def _in_deviations(errors, deviations) -> np.ndarray:
         return np.abs(errors) / deviations
 
 
-def _scores_of_full(completion, noise: float, sizes, unbiased: bool) -> tuple[list, list] | None:
+def _scores_of_full(solution, noise: float, sizes, unbiased: bool) -> tuple[list, list] | None:
     """Of full columns that are hidden: how many deviations their means are off, and as hidden parts of them tell.
 
     Both fold by fold; None if there are too few full columns. `sizes` are numbers of entries that columns have.
     """
-    rows, A, weights = some_of_the_full(completion.taught, MOST_FULL)
+    rows, A, weights = some_of_the_full(solution.learned_from, MOST_FULL)
     m, d = A.shape
     if d < _FEWEST_FULL or m <= _FEWEST_ENTRIES:
         return None
     rng = as_generator(0)
-    center, offset = completion.space.center is not None, offset_beside(completion.space, rows, A)
+    center, offset = solution.space.center is not None, offset_beside(solution.space, rows, A)
     of_wholes, of_parts = [], []
     with one_blas_thread():
         for hidden in hidden_in_turn(A, weights, sizes, _FOLDS, d, rng):
-            space = fit_column_space(hidden.others, rank=max(1, completion.rank), center=center)
+            space = fit_column_space(hidden.others, rank=max(1, solution.rank), center=center)
             model = _Model(with_offset(space, offset), noise)
             mean, deviation = model.means(hidden.seen, model.sum_over_rows, m, unbiased)
             of_wholes.append(_in_deviations(mean - hidden.truth.mean(axis=0), deviation))

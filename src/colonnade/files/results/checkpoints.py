@@ -11,18 +11,16 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from uuid import uuid4
+from tokenize import TokenError
 
 import numpy as np
 
 from ..._support.arguments import printable
-from ..._support.atomic_writing import name_file, refuse_existing, sync
+from ..._support.atomic_writing import publish, refuse_existing, remove_unfinished, sync
 from ..._support.ownership import (
     LOCK,
     RECORD,
@@ -39,47 +37,7 @@ from ..._support.ownership import (
 from ..._support.storage import Url, opened_file
 
 REQUESTS = 16  # To a store at a time, for small files.
-_UNFINISHED = ".unfinished"
-_SAMPLE_BYTES, _SAMPLES = 65_536, 64  # of a file, that are read for its fingerprint
-
-
-@contextmanager
-def publishing(path: Path):
-    """A file to write into, which gets its name only when all of it is on the disk; after an error it is gone."""
-    if isinstance(path, Url):
-        with tempfile.NamedTemporaryFile() as file:
-            yield file
-            file.flush()
-            path.upload(file.name)
-        return
-    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{_UNFINISHED}")  # two workers may write the same file
-    try:
-        with open(unfinished, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException as error:
-        unfinished.unlink(missing_ok=True)
-        name_file(error, path, unfinished)
-        raise
-
-
-def remove_unfinished(folder: Path) -> None:
-    """What processes that were killed have left."""
-    for left in () if isinstance(folder, Url) else folder.rglob("*" + _UNFINISHED):
-        if re.search(rf"\.[0-9a-f]{{32}}{re.escape(_UNFINISHED)}$", left.name):
-            left.unlink(missing_ok=True)
-
-
-def publish(path: Path, *parts) -> None:
-    """Write bytes-like parts, one after the other."""
-    if isinstance(path, Url):
-        path.write_bytes(b"".join(parts))
-        return
-    with publishing(path) as file:
-        for part in parts:
-            file.write(part)
+_SAMPLE_BYTES, _SAMPLES = 65_536, 64  # Bytes of a sample, and samples of a file, for its fingerprint.
 
 
 def publish_array(path: Path, array: np.ndarray) -> str:
@@ -164,7 +122,13 @@ def _declared(file, path) -> tuple[tuple[int, ...], np.dtype]:
     name = path.name
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError(f"{name} is not of the version of .npy that is written here")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    try:
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    except (
+        TokenError,
+        SyntaxError,
+    ) as error:  # NumPy looks for the numbers of Python 2 in a header that it cannot read.
+        raise ValueError(f"{name} has a damaged header") from error
     at = file.tell()
     room, size = file.seek(0, 2) - at, int(np.prod(shape, dtype=object))
     file.seek(at)

@@ -32,22 +32,30 @@ def write_record(
     folder: Path, lesson: Lesson, optimism: float, sums: dict, words: dict, screening: Screening, n_full: int = 0
 ) -> None:
     """All arrays but the basis, and the record; `n_full` is the number of full columns that a refinement has seen."""
-    for name in _ARRAYS[1:]:
-        array = getattr(lesson.space, name)
-        if array is not None:
-            sums[name] = publish_array(folder / f"{name}.npy", array)
     facts = {
-        "space_noise_std": repr(lesson.space.noise_std),
+        **_write_rest(folder, lesson.space, sums),
         "noise_variance": repr(lesson.noise_variance),
         "choices": {**lesson.choices, **words},
         "optimism": repr(optimism),
         "moved_rows": lesson.moved_rows,
         "full_columns": n_full,
         "screening": asdict(screening),
-        "shape": list(lesson.space.basis.shape),
-        "sha256": sums,
     }
     publish_json(folder / _RECORD, facts)
+
+
+def write_space(folder: Path, space: ColumnSpace) -> dict:
+    """Write the arrays of a column space in files of their own; its facts, with the checksums."""
+    return _write_rest(folder, space, {"basis": publish_array(folder / "basis.npy", space.basis)})
+
+
+def _write_rest(folder: Path, space: ColumnSpace, sums: dict) -> dict:
+    """The same of a basis that is there; `sums` has its checksum."""
+    for name in _ARRAYS[1:]:
+        array = getattr(space, name)
+        if array is not None:
+            sums[name] = publish_array(folder / f"{name}.npy", array)
+    return {"space_noise_std": repr(space.noise_std), "shape": list(space.basis.shape), "sha256": sums}
 
 
 def read_lesson(folder: Path, facts: dict, *, mapped: bool = False, verify: bool = True) -> Lesson:

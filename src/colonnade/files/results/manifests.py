@@ -1,4 +1,4 @@
-"""The facts of a result in JSON, sealed by a checksum, and the names of rows and columns beside them."""
+"""The manifest of a result: its facts in JSON, sealed by a checksum, and the names of rows and columns beside them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
+
 from ..._support.arguments import as_names
+from ..._support.atomic_writing import publish
+from ..._support.ownership import MARKS, record_of
+from ..._support.storage import StorageFailed
+from .block_files import array_path
+from .checkpoints import publish_json
 
 FACTS, NAMES = "facts.json", "names.json"
+_FORMAT = "colonnade completion 4"
 
 
 def sealed(facts: dict) -> dict:
@@ -22,6 +30,8 @@ def read_facts(folder: Path) -> dict:
     rest = {name: value for name, value in facts.items() if name != "sha256_of_facts"}
     if facts.get("sha256_of_facts") != _checksum_of(rest):
         raise ValueError(f"the checksum of {FACTS} does not agree")
+    if facts.get("format") != _FORMAT:
+        raise ValueError(f"its format is {facts.get('format')!r}, not {_FORMAT!r}")
     return facts
 
 
@@ -52,3 +62,67 @@ def read_names(folder: Path, facts: dict) -> dict:
     m, n = facts["shape"]
     rows, columns = as_names("row_names", names["rows"], m), as_names("column_names", names["columns"], n)
     return {"row_names": rows, "column_names": columns}
+
+
+def write_manifest(
+    folder: Path, shape, dtype, names, space: dict, blocks: list[dict], bounds, run: dict, whole: dict | None = None
+) -> None:
+    """The facts of a result all of whose blocks are there: from now on the folder can be loaded.
+
+    Parameters
+    ----------
+    folder : path
+    shape, dtype
+        Of the table.
+    names : (list or None, list or None)
+        Of rows and of columns.
+    space : dict
+        What `lessons` writes of what was learned.
+    blocks : list of dict
+        Of each block its columns, counts and checksums.
+    bounds : (float, float) or None
+    run : dict
+    whole : dict, optional
+        More facts of a result in memory, which is one block; None for blocks that are read one by one.
+    """
+    written = names_as_json(*names)
+    if written is not None:
+        publish(folder / NAMES, written)
+    facts = {
+        "format": _FORMAT,
+        "shape": list(shape),
+        "dtype": np.dtype(dtype).str,
+        "rank": space["shape"][1],
+        "bounds": None if bounds is None else [repr(b) for b in bounds],
+        "space": space,
+        "sha256_of_names": checksum_of_names(written),
+        "blocks": blocks,
+        "run": run,
+        "whole": whole,
+    }
+    publish_json(folder / FACTS, sealed(facts))
+
+
+def manifest_of(folder: Path) -> dict | None:
+    """The facts of the result in a folder; None if there is none."""
+    try:
+        return read_facts(folder)
+    except StorageFailed:
+        raise
+    except (OSError, ValueError):
+        return None
+
+
+def holds_only_a_result(folder: Path) -> bool:
+    """Whether a folder holds a result and nothing else."""
+    facts = manifest_of(folder)
+    if facts is None:
+        return False
+    sums = dict(facts["space"]["sha256"])
+    if facts["whole"] is not None and facts["whole"]["learned"] is not None:
+        sums |= facts["whole"]["learned"]["sha256"]
+    arrays = {f"{name}.npy" for name in sums}
+    blocks = {array_path(folder, k, name) for k, block in enumerate(facts["blocks"]) for name in block["sha256"]}
+    there = set((folder / "blocks").iterdir()) if (folder / "blocks").is_dir() else set()
+    marks = MARKS if record_of(folder) is not None else ()
+    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *arrays, *marks}

@@ -11,7 +11,7 @@ from ..._support.arguments import printable
 from .encodings import UTF8, Encoding, NotUtf8, encoding_of, opened_text
 from .numerals import PLAIN, Numerals, is_any_number
 
-_SAMPLE = 200  # lines that decide whether there are names
+_SAMPLE = 200  # Lines that decide whether there are names.
 _FEWEST_LINES = 8  # Lines that are read for it however long they are: a header and _FEWEST_LABELS others.
 LONGEST = 2**31 - 1  # Bytes of a line.
 MISSING = (
@@ -22,8 +22,8 @@ NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|[iI][nN][fF](
 _DAY = r"(\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4}|\d{1,2}/\d{1,2}/\d{2,4})"
 _DATE = re.compile(rf"^\s*{_DAY}([T ]\d\d:\d\d(:\d\d([.,]\d+)?)? ?(Z|[+-]\d\d:?\d\d)?)?\s*$")
 _HINT = re.compile(rb"sep=([^\r\n])(\r\n|\n|\r)", re.IGNORECASE)  # A first line that tells Excel the delimiter.
-_FEWEST_LABELS = 6  # numbers that can hardly be in order by chance
-_FEWEST_COUNTED = 4  # columns that count up; three could be a triple
+_FEWEST_LABELS = 6  # Labels that are in order by chance once in 720 tables.
+_FEWEST_COUNTED = 4  # Columns that count up; three could be a triple.
 _TITLES = {"", "id", "index", "key", "name", "names", "row", "rows", "row_name", "row_names", "rowname", "unnamed: 0"}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..._support.arguments import printable, shown
 from ..._support.atomic_writing import in_bytes
+from ..._support.numbers import BLOCK_CELLS
 from ..._support.storage import Url, opened_file
 from ...data.set_aside import SetAside
 from ...data.xarrays import ArrayForm
@@ -56,7 +57,6 @@ _OTHERS = {
     b"ARROW1": "it is an Arrow file: save it as Parquet",
 }
 _MARKS_OF_TEXT = b"\xff\xfe", b"\xfe\xff"  # Of UTF-16 and UTF-32.
-_BLOCK_CELLS = 4_000_000  # how much is filled at a time
 TIMES_ARRAY, TIMES_TABLE = 4.0, 8.0  # How often 8 bytes a cell are in memory at the peak of `complete`, measured.
 TIMES_TEXT = 3.0  # How often names are in memory while they are read, measured.
 _AS_TRIPLES = "complete it by blocks, from a file of triples"
@@ -300,7 +300,7 @@ def refuse_one_column(path: Path, names, aside: SetAside) -> None:
 def blocks_of(completion, step: int | None = None):
     """The filled columns, some at a time: the first of them, and an array of shape (m, k)."""
     m, n = completion.shape
-    step = step or max(1, _BLOCK_CELLS // m)
+    step = step or max(1, BLOCK_CELLS // m)
     for lo in range(0, n, step):
         yield lo, completion.columns(np.arange(lo, min(lo + step, n)))
 

@@ -17,9 +17,9 @@ from ...data.set_aside import named_columns, other_kind, split
 from .csv import has_repeats
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory, refuse_one_column
 
-TEXT_BYTES = 1 << 26  # of text that are decoded at a time, about
-_LARGE_GROUP = 1 << 26  # bytes of a row group from which it is read piece by piece
-_FEW_LINES = 64  # that are decoded at a time where the footer does not tell how long the text is
+TEXT_BYTES = 1 << 26  # Bytes of text that are decoded at a time, about 64 MB.
+_LARGE_GROUP = 1 << 26  # Bytes of a row group from which it is read piece by piece.
+_FEW_LINES = 64  # Lines that are decoded at a time where the footer does not say how long the text is.
 
 
 def read_parquet(path: Path, row_names, limit: float | None = None, *, ignore=(), only=None) -> Observations:

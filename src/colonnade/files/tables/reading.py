@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 
@@ -32,6 +32,22 @@ from .zarr import read_zarr
 
 _NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of numbers"  # In messages about cells.
 _UNNAMED_INDEX = r"__index_level_\d+__"  # as pandas calls it in a Parquet file
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What the user says of the files, as arguments of `read`; `missing` are words, `limit` is in bytes."""
+
+    header: bool | str
+    row_names: bool | str
+    dialect: DialectOptions
+    key: str | None
+    sheet: str | None
+    shape: tuple[int, int] | None
+    duplicates: str
+    missing: list[str]
+    limit: float | None
+    names: dict
 
 
 @logged
@@ -119,12 +135,21 @@ def read(
     limit = None if memory_limit is None else as_real("memory_limit", memory_limit, 0)
     fields = checked_fields(row, column, value)
     words, numbers = _marks(missing)
+    options = ReadingOptions(
+        header=header,
+        row_names=row_names,
+        dialect=DialectOptions(delimiter, decimal, thousands, encoding),
+        key=key,
+        sheet=sheet,
+        shape=shape,
+        duplicates=duplicates,
+        missing=words,
+        limit=limit,
+        names={"ignore": ignore, "only": only},
+    )
     try:
-        names = {"ignore": ignore, "only": only}
-        dialect = DialectOptions(delimiter, decimal, thousands, encoding)
-        told = header, row_names, dialect, key, sheet, shape, duplicates, words, limit, names
         with _local_or_ranged(paths_of(path, storage_options)) as paths:
-            observations = _read(paths, fields, *told)
+            observations = _read(paths, fields, options)
     except UnicodeDecodeError as error:
         raise ValueError(f"{printable(path)} holds names that are not text in UTF-8: {error}") from error
     if numbers:
@@ -145,35 +170,33 @@ def _marks(missing) -> tuple[list[str], list[float]]:
     return [str(one) for one in given], [float(one) for one in given if reads_as_number(one)]
 
 
-def _read(
-    paths, fields, header, row_names, dialect, key, sheet, shape, duplicates, missing, limit, names
-) -> Observations:
-    fields = fields_of_triples(paths, fields, dialect)
+def _read(paths, fields, given: ReadingOptions) -> Observations:
+    fields, limit = fields_of_triples(paths, fields, given.dialect), given.limit
     if fields is not None:
-        _refuse_names("triples", names)
-        return read_triples(paths, fields, shape, duplicates, header, dialect, limit)
+        _refuse_names("triples", given.names)
+        return read_triples(paths, fields, given.shape, given.duplicates, given.header, given.dialect, limit)
     (path,) = paths
     kind = kind_of(path)
-    if shape is not None:
+    if given.shape is not None:
         raise ValueError(f"a shape is for triples; {printable(path)} has its own")
     if kind not in ("csv", "parquet", "xlsx"):
-        _refuse_names(kind, names)
-    if sheet is not None and kind != "xlsx":
+        _refuse_names(kind, given.names)
+    if given.sheet is not None and kind != "xlsx":
         raise ValueError(f"a sheet is for xlsx files; {printable(path)} is {kind}")
     if kind == "npy":
         return read_npy(path, limit)
     if kind == "npz":
-        return read_npz(path, key, limit)
+        return read_npz(path, given.key, limit)
     if kind == "zarr":
-        return read_zarr(path, key, limit)
+        return read_zarr(path, given.key, limit)
     if kind == "netcdf":
-        return read_netcdf(path, key, missing, limit)
+        return read_netcdf(path, given.key, given.missing, limit)
     try:
         if kind == "xlsx":
-            return read_excel(path, sheet, header, row_names, missing, limit, **names)
+            return read_excel(path, given.sheet, given.header, given.row_names, given.missing, limit, **given.names)
         if kind == "csv":
-            return read_csv(path, header, row_names, dialect, missing, limit, **names)
-        return read_parquet(path, row_names, limit, **names)
+            return read_csv(path, given.header, given.row_names, given.dialect, given.missing, limit, **given.names)
+        return read_parquet(path, given.row_names, limit, **given.names)
     except (ValueError, TypeError) as error:
         if not any(words in str(error) for words in _NO_NUMBERS):
             raise
@@ -190,7 +213,7 @@ def _refuse_names(kind: str, names: dict) -> None:
 
 
 def fields_of_triples(paths, fields, dialect: DialectOptions = FOUND_OUT) -> tuple[str, str, str] | None:
-    """The columns for row, column and value if the files hold triples: told, or found in several files or in one."""
+    """The columns for row, column and value if the files hold triples: given, or found in several files or in one."""
     if len(paths) > 1 or fields is not None:
         return DEFAULT_FIELDS if fields is None else fields
     kind = kind_of(paths[0])

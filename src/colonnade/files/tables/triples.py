@@ -18,7 +18,7 @@ from .kinds import TIMES_TEXT, FileForm, kind_of, needed_module, refuse_beyond_m
 from .parquet import is_text, opened, table_with_text
 from .styles import first_look, may_be_grouped, settled
 
-BYTES_IN_MEMORY = 100  # that an entry needs while triples are read and put in order in memory
+BYTES_IN_MEMORY = 100  # Bytes of an entry while triples are read and sorted in memory.
 DEFAULT_FIELDS = "row", "column", "value"
 
 

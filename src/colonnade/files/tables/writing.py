@@ -21,8 +21,8 @@ from .rounding import ROUNDINGS, rounded_columns
 from .table_writers import with_delimiter_for, write_csv, write_parquet, write_triples
 
 _TABLES = "csv", "parquet", "xlsx"  # Kinds that hold columns that are not numbers.
-_CHUNK = 1_000  # rows and columns of a Zarr chunk
-_LONGEST_NAMES = 256e6  # bytes of names in an npz file, all as wide as the longest
+_CHUNK = 1_000  # Rows and columns of a Zarr chunk: 8 MB of float64.
+_LONGEST_NAMES = 256e6  # Bytes of names in an npz file, where all are as wide as the longest.
 
 
 @logged

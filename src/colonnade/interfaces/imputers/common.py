@@ -19,6 +19,7 @@ from ...data.observations import Observations, place_of
 from ...data.sources import real_dtype
 from ...model.full_columns.learn import learn, with_mean
 from ...model.full_columns.wild_entries import without_wild
+from ...model.solution import Solution
 from ...model.solve import solve_columns
 from ...uncertainty.draws import LEVEL, NORMAL
 
@@ -160,13 +161,14 @@ class CompleteSideImputer(Imputer):
         tame = without_wild(observations) or observations
         lesson = with_mean(learn(observations, tame=tame, **settings), tame)
         coefficients, _ = solve_columns(lesson.space, observations, penalty=lesson.penalty)
-        return replace(
-            completion,
+        assert isinstance(completion.solution, Solution)  # It is in memory.
+        solution = replace(
+            completion.solution,
             space=lesson.space,
-            coefficients=coefficients,
             noise_variance=lesson.noise_variance,
-            choices=lesson.choices,
+            coefficients=coefficients,
         )
+        return replace(completion, solution=solution, choices=lesson.choices)
 
     def _keep(self, completion: Completion) -> None:
         self.rank_ = completion.rank

@@ -96,7 +96,7 @@ def sampled(completion, most_cells: int) -> Cells:
 
 def some_columns(completion, count: int) -> np.ndarray:
     """Evenly spaced columns; those of a large result on the disk are of a few blocks, because blocks are read whole."""
-    n, n_blocks = completion.shape[1], getattr(completion, "n_blocks", 0)
+    n, n_blocks = completion.shape[1], completion.n_blocks
     if n_blocks <= _MOST_BLOCKS:
         return evenly(n, count)
     starts, each = completion.starts, max(1, count // _MOST_BLOCKS)
@@ -131,11 +131,9 @@ def _are_seen(completion, rows, columns) -> np.ndarray:
 
 def parts_of(completion):
     """First column, last column and one, and a function that gives the observations: all, or those of a block."""
-    if not hasattr(completion, "block"):
-        yield 0, completion.shape[1], lambda: completion.observations
-        return
-    for k in range(completion.n_blocks):
-        yield int(completion.starts[k]), int(completion.starts[k + 1]), lambda k=k: completion.block(k).observations
+    solution = completion.solution
+    for k in range(solution.n_blocks):
+        yield int(solution.starts[k]), int(solution.starts[k + 1]), lambda k=k: solution.block(k).observations
 
 
 def units_of(completion, cells: Cells) -> Units:

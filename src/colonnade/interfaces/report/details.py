@@ -9,28 +9,14 @@ import numpy as np
 
 from ..._support.arguments import printable
 from ..._support.provenance import versions
-from ...uncertainty.certificates import remedy
+from ...uncertainty.column_verdict import ColumnVerdict, remedy
 from ...uncertainty.diagnostics import HeldOut, spectrum
 from ..plots import Palette, draw_calibration, draw_spectrum
 from .cells import plain_name
 
 MOST_ROWS = 300  # Of the table of columns.
 _LONGEST_COMMAND = 2_000  # Characters.
-WORST_FIRST = (
-    "overflow",
-    "no observation",
-    "too few entries",
-    "not determined",
-    "off the column space",
-    "poor fit",
-    "prior alone",
-    "prior decides",
-    "weakly determined",
-    "unchecked",
-    "approximate",
-)
-_BAD = WORST_FIRST[:6]
-_GOOD = "recovered", "observed in full"
+WORST_FIRST = tuple(verdict.value for verdict in reversed(ColumnVerdict) if not verdict.is_good)
 # Colours that stand for those of the page, which knows whether it is dark.
 _STAND_INS = Palette("#010203", "#010204", "#010205", "#010206")
 _VARIABLES = {"#010203": "--text", "#010204": "--faint", "#010205": "--main", "#010206": "--other"}
@@ -43,10 +29,9 @@ _ALT = {
 def verdict_bar(verdicts: dict) -> list[dict]:
     """The verdicts on the columns as parts of a bar of width 100, the good ones first."""
     total, left, parts = sum(verdicts.values()), 0.0, []
-    order = [*_GOOD[::-1], *WORST_FIRST[::-1]]
-    for verdict, count in sorted(verdicts.items(), key=lambda pair: order.index(pair[0])):
-        kind = "full" if verdict == "observed in full" else "good" if verdict in _GOOD else "open"
-        kind = "bad" if verdict in _BAD else kind
+    for verdict, count in sorted(verdicts.items(), key=lambda pair: ColumnVerdict(pair[0]).severity):
+        found = ColumnVerdict(verdict)
+        kind = "full" if found == ColumnVerdict.FULL else "good" if found.is_good else "bad" if found.is_bad else "open"
         width = 100 * count / total
         parts.append({"verdict": verdict, "count": count, "left": left, "width": width, "kind": kind})
         left += width
@@ -55,7 +40,7 @@ def verdict_bar(verdicts: dict) -> list[dict]:
 
 def open_columns(completion, table) -> list[dict]:
     """The columns that need help, the worst first; only the first `MOST_ROWS` have facts."""
-    open_ones = table[~np.isin(table.verdict, _GOOD)]
+    open_ones = table[np.isin(table.verdict, WORST_FIRST)]
     badness = {verdict: k for k, verdict in enumerate(WORST_FIRST)}
     uncertain = np.nan_to_num(open_ones.uncertainty, nan=-1.0, posinf=np.inf)
     largest = uncertain[np.isfinite(uncertain)].max(initial=0) or 1.0

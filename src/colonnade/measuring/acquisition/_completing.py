@@ -11,6 +11,7 @@ from ...data.observations import Observations
 from ...model.full_columns.out_of_line import solve_in_line
 from ...model.full_columns.wild_entries import Whole, rare_code
 from ...model.leaving_out import leave_one_out, size_of
+from ...model.solution import Solution
 from ._measuring import Measurements
 
 _ASKED = 200  # Partial columns that decide whether odd columns, read in full, are learned from.
@@ -62,12 +63,12 @@ def _learned_from(observations: Observations, learned, rank, settings) -> Comple
     if not gaps.any():
         return complete(o, **settings)
     A = without_gaps(o.take(learned).to_dense())
-    lesson = complete(_with_columns(o, learned, A), **settings)
+    learner = complete(_with_columns(o, learned, A), **settings)
     code = rare_code(Whole(o))
-    coefficients, status, unused = solve_in_line(lesson.space, o, penalty=lesson.penalty, code=code)
+    coefficients, status, unused = solve_in_line(learner.space, o, penalty=learner.penalty, code=code)
     unseen = np.setdiff1d(np.arange(m), o.rows)
-    choices = {**lesson.choices, "gaps": f"filled in {int(gaps.sum()):,} of {learned.size:,} full columns to learn"}
-    space = lesson.space
+    choices = {**learner.choices, "gaps": f"filled in {int(gaps.sum()):,} of {learned.size:,} full columns to learn"}
+    space = learner.space
     if unseen.size:
         basis, center = space.basis.copy(), None if space.center is None else space.center.copy()
         basis[unseen] = np.nan  # nothing is known of these rows
@@ -75,9 +76,11 @@ def _learned_from(observations: Observations, learned, rank, settings) -> Comple
             center[unseen] = np.nan
         space = replace(space, basis=basis, center=center)
         choices["rows"] = f"{unseen.size:,} rows could not be read anywhere and are NaN, the first is {unseen[0]}"
-    solution = {"space": space, "coefficients": coefficients, "status": status, "unused": unused}
+    solved = {"observations": o, "space": space, "coefficients": coefficients, "status": status, "unused": unused}
     # More was learned from than the full columns of `o`, so certificates cannot compare with these alone.
-    return replace(lesson, observations=o, choices=choices, moved_rows=False, **solution)
+    assert isinstance(learner.solution, Solution)  # It is in memory.
+    solution = replace(learner.solution, moved_rows=False, **solved)
+    return replace(learner, solution=solution, choices=choices)
 
 
 def without_gaps(A) -> np.ndarray:

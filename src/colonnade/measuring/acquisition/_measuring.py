@@ -7,9 +7,9 @@ import numpy as np
 from ...data.observations import Observations, index_dtype, pointers_of
 from ...data.sources import Source
 
-_CALL = 4096  # entries asked for at once: few calls of an expensive function, and little lost if one is interrupted
-_SPLIT = 16  # pieces into which a call that fails twice is cut, down to the entry that it fails for
-_TRIES = 3  # for an entry that is NaN
+_CALL = 4096  # Entries of a call: few calls of an expensive function, and little lost if one is interrupted.
+_SPLIT = 16  # Pieces into which a call that fails twice is cut, down to the entry that it fails for.
+_TRIES = 3  # Attempts at an entry that is NaN.
 _STRIKES = 3  # Entries of a column that failed before any came, after which it is given up.
 _FAILURES = 60  # Calls that failed in a row, after which the source is given up.
 _FRUITLESS = 4  # Requests in a row without a number, after which it is given up too.

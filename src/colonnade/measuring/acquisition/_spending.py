@@ -18,12 +18,14 @@ from ._completing import completion_of, without_gaps
 from ._forecasting import Forecast, forecasts, largest_size
 from ._measuring import Measurements
 
-_SELECTED = 0.75  # of a column's entries at selected rows; the rest at random ones, which show what those do not
-_FIRST = 0.75  # of the entries that partial columns get, before any of them has shown that it needs more
-_CAUTION = 10.0  # imaginary entries of average error with which a column's own are diluted
-_OFF = 25.0  # times the usual square error: such a column is not explained by the space
-_ROUNDS = 4  # of reading columns in full that are off the space
-_BLOCK_ENTRIES = 1_000_000  # that are asked for in a request
+_SELECTED = (
+    0.75  # Share of a column's entries at selected rows; the others are at random ones, which show what those do not.
+)
+_FIRST = 0.75  # Share of the entries of partial columns that is spent before any has shown that it needs more.
+_CAUTION = 10.0  # Entries of average error that a column's own are averaged with.
+_OFF = 25.0  # Ratio to the usual square error from which the space does not explain a column.
+_ROUNDS = 4  # Rounds of reading columns in full that are off the space.
+_BLOCK_ENTRIES = 1_000_000  # Entries of a request.
 
 
 def spend(measurements: Measurements, survey, rng, rank=None, noise_std=None, *, select: bool = True) -> None:

@@ -19,12 +19,12 @@ from ._completing import without_gaps
 from ._forecasting import more_columns_pay
 from ._measuring import Measurements
 
-_SPARE = 2  # entries beyond the rank that must fit before a column counts as explained
-_SURE = 30  # further ones for the first such column, as data of few different numbers fit by chance
-_GROWTH = 1.1  # of the number of full columns between two questions whether more pay
-_FEW = 4  # full columns before the first such question, and half of what would balance both kinds of columns
+_SPARE = 2  # Entries beyond the rank that must fit before a column counts as explained.
+_SURE = 30  # Further ones for the first such column, because data of few different numbers fit by chance.
+_GROWTH = 1.1  # Growth of the number of full columns between two tests of whether more pay.
+_FEW = 4  # Full columns before the first such test, and half of what would balance both kinds of columns.
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
-_MOST_GAPS = 0.2  # of a column that still counts as read in full
+_MOST_GAPS = 0.2  # Share of a column that may be missing where it still counts as read in full.
 
 
 class Survey:

@@ -17,6 +17,7 @@ from ...data.observations import Observations
 from ...model.column_space import ColumnSpace, fit_column_space, no_variances
 from ...model.full_columns.out_of_line import solve_in_line
 from ...model.full_columns.wild_entries import Whole, rare_code
+from ...model.solution import Solution
 from ...uncertainty.means import mean_errors, means_and_ends
 
 _FOLDS = 5  # Groups in which the known models are taken for new ones.
@@ -130,13 +131,14 @@ def _completion(observations: Observations, prior: ColumnSpace, caution: float) 
     noise = caution * prior.noise_std**2
     code = rare_code(Whole(observations))
     coefficients, status, unused = solve_in_line(prior, observations, penalty=noise / prior.variances, code=code)
-    return Completion(observations, prior, coefficients, status, noise, unused=unused)
+    return Completion(Solution(observations, prior, coefficients, status, noise, unused=unused))
 
 
 def _means(completion: Completion, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray]:
     """Means of the columns and half the widths of their intervals, shape (n,) each."""
-    errors = mean_errors(completion, unbiased, hide_full=False)
-    mean, low, high = means_and_ends(completion, errors.half_width(level), unbiased)
+    solution, accuracy = completion.solution, completion.accuracy
+    errors = mean_errors(solution, accuracy, unbiased, hide_full=False)
+    mean, low, high = means_and_ends(solution, accuracy, errors.half_width(level), unbiased)
     return mean, (high - low) / 2
 
 

@@ -11,9 +11,9 @@ from ._results import Result, label
 
 _EXACT = 1e-8  # Relative error up to which data count as recovered.
 _HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
-_CHANCE = 2.0  # standard errors within which two errors are taken for equal
-_SLIGHT = 1.01  # times an error that is no reason to prefer a method, even if it is no chance
-_MORE = 1.2  # times the entries of another method that are no longer about as many
+_CHANCE = 2.0  # Standard errors within which two errors count as equal.
+_SLIGHT = 1.01  # Ratio of two errors up to which neither method is preferred, even if it is no chance.
+_MORE = 1.2  # Ratio of two numbers of entries from which they are no longer about equal.
 
 
 def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | None]:

@@ -11,7 +11,7 @@ from ...data.sources import Source
 from ...model.full_columns.nothing_full import nothing_known
 
 _CLEARLY_MORE = 1.0  # Standard deviation of logarithms: columns of one unit rarely differ so much more than rows.
-_KEPT = 2  # entries that a column keeps at least
+_KEPT = 2  # Entries that a column keeps at least.
 
 
 class Hidden(NamedTuple):

@@ -13,6 +13,7 @@ from ...completion import Completion, complete
 from ...data.observations import Observations
 from ...data.sources import Source
 from ...model.column_space import ColumnSpace, fit_column_space
+from ...model.solution import Solution
 from ...model.solve import solve_columns
 from .._fitting import row_means as means_of_rows
 from ._hiding import rms
@@ -92,7 +93,7 @@ def row_means(o: Observations) -> Completion:
     """Each column as the row means plus an offset of its own: what a method must beat."""
     m, dtype, one = o.shape[0], o.values.dtype, np.ones(1)
     space = ColumnSpace(np.full((m, 1), m**-0.5, dtype), one, means_of_rows(o).astype(dtype), one, np.nan)
-    return Completion(o, space, *solve_columns(space, o), choices={"method": "row means and an offset"})
+    return Completion(Solution(o, space, *solve_columns(space, o)), {"method": "row means and an offset"})
 
 
 def _tall_project(task: Task) -> Completion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._results import label
 
-_WIDE = 10  # times the least error from which on a logarithmic scale shows more
+_WIDE = 10  # Ratio of the largest to the least error from which the scale is logarithmic.
 _BEST, _OTHER = "#1f5fa8", "#9db4cc"
 
 

@@ -8,9 +8,9 @@ from ..._support.arguments import shown
 from ..._support.html import html_lines, html_table
 
 _HEAD = "method", "error", "of spread", "in 90 % interval", "seconds", "entries", ""
-_WIDTH = 20  # characters of a bar that is as long as the spread
+_WIDTH = 20  # Characters of a bar that is as long as the spread.
 _HUGE = 1e6  # Relative errors from here on are not shown.
-_LONGEST = 300  # characters of a remark
+_LONGEST = 300  # Characters of a remark, at most.
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
         residual[idle[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
     # Full columns may be farther off than the noise that was chosen for the partial ones; rows must not follow that.
     noise = max(noise, float(np.mean(np.square(residual, dtype=np.float64)))) if noise else noise
-    rows = across._trusted(values=residual)
+    rows = across.with_arrays(values=residual)
     turned = ColumnSpace(Q, np.sqrt(D), None, D / m, np.nan)
     with np.errstate(over="ignore"):
         penalty = np.minimum(noise * m / D, np.finfo(np.float64).max)

@@ -120,7 +120,7 @@ def _shown_rows(o: Observations) -> np.ndarray:
 
 def _of_full_columns(completion, shown) -> Trials | None:
     """Entries of hidden full columns in the rows that are not shown; None if too few full columns, or none, tell."""
-    o = completion.taught
+    o = completion.learned_from
     full, partial = o.full_columns, o.partial_columns
     if full.size < _FEWEST_FULL or not partial.size:
         return None

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._support.arguments import as_choice, as_names, as_real, as_stages
 from ..._support.storage import Url, as_path
-from ...completion import Completion, checked_bounds, completed_by
+from ...completion import Completion, Settings, checked_bounds, completed_by
 from ...data.observations import Observations
 from ...files import FileForm, is_zarr, read
 from ...files.tables.kinds import needed_module
@@ -146,7 +146,7 @@ def _in_memory(work: Work, data, names: dict, report: Callable, *, bounds, rando
     else:
         gathered = Gathered(work, data, names, report)
         o, solve = gathered.observations, gathered.solve
-    return completed_by(solve, o, bounds, random_state, None, **settings)
+    return completed_by(solve, o, Settings(**settings), bounds, random_state, None)
 
 
 def _chunks_into_folder(

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import printable, shown
+from ..._support.atomic_writing import publishing
 from ..._support.numbers import rounded_words
 from ..._support.storage import Url
-from ...files.results.checkpoints import publish_json, publishing, read_json
+from ...files.results.checkpoints import publish_json, read_json
 from ...files.tables.csv import MISSING
 from ...files.tables.csv_cells import first_rounded_text, reaches_exact
 from ...files.tables.dialects import FOUND_OUT as DIALECT_FOUND_OUT

@@ -1,0 +1,185 @@
+"""A solution in a folder: what was learned in common files, and blocks of columns that are read when needed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from ..._support.arguments import printable
+from ..._support.storage import StorageFailed
+from ...data.observations import Observations, pointers_of
+from ...model.solution import AnySolution, Solution
+from ...model.storing import learned_from
+from ..tables.kinds import memory_size
+from .block_files import array_path
+from .checkpoints import read_array
+from .disk_columns import evenly, partial_choice
+from .lessons import read_lesson
+from .manifests import read_names
+
+_OPEN_BLOCKS = 4  # Blocks that stay in memory.
+
+
+class StoredSolution(AnySolution):
+    """A solution in a folder, with only some blocks in memory at a time.
+
+    The checksum of a block is compared when it is first read. `observations`, `coefficients`, `status` and `unused` are
+    those of all columns, read when first asked for, and must fit into memory; predictions do without them. A result
+    that was saved from memory is one block, `whole`.
+    """
+
+    is_on_disk = True
+
+    def __init__(self, folder: Path, facts: dict):
+        self._folder, self._facts, self._open = folder, facts, OrderedDict()
+        self.shape, self.dtype = tuple(facts["shape"]), np.dtype(facts["dtype"])
+        is_small = 8.0 * facts["shape"][0] * facts["rank"] < memory_size()
+        is_whole = facts["whole"] is not None
+        lesson = read_lesson(folder, facts["space"], mapped=not is_whole, verify=is_whole or is_small)
+        self.space, self.noise_variance, self.moved_rows = lesson.space, lesson.noise_variance, lesson.moved_rows
+        self.choices, self.run = lesson.choices, dict(facts["run"])
+        self.optimism = float(facts["space"]["optimism"])
+        self.bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
+        self.by_columns, self.learned = True, None
+        self.starts = np.array([block["first"] for block in facts["blocks"]] + [facts["shape"][1]], np.int64)
+
+    @cached_property
+    def names(self) -> dict:
+        """Row names and column names, as keywords of `Observations`; none if they have none."""
+        return read_names(self._folder, self._facts)
+
+    @property
+    def row_names(self) -> np.ndarray | None:
+        return self.names.get("row_names")
+
+    @property
+    def column_names(self) -> np.ndarray | None:
+        return self.names.get("column_names")
+
+    def whole(self) -> Solution:
+        """The solution in memory, of a result that was saved from there."""
+        facts = self._facts["whole"]
+        learned = facts["learned"]
+        if learned is not None:
+            sums = learned["sha256"]
+            arrays = {name: read_array(self._folder / f"{name}.npy", sums[name]) for name in sums}
+            learned = learned_from(learned, arrays, self.choices)
+        return self._read(0, self.names, by_columns=facts["by_columns"], learned=learned)
+
+    def block(self, k: int) -> Solution:
+        """The solution of the columns of block k alone."""
+        if k not in self._open:
+            self._open[k] = self._read(k, {})
+            if len(self._open) > _OPEN_BLOCKS:
+                self._open.popitem(last=False)
+        self._open.move_to_end(k)
+        return self._open[k]
+
+    def by_blocks(self, columns) -> Iterator[tuple[np.ndarray, np.ndarray, Solution]]:
+        """The blocks that have some of these columns: their places among them, their numbers there, the block."""
+        owner = np.searchsorted(self.starts, columns, side="right") - 1
+        for k in np.unique(owner):
+            at = np.flatnonzero(owner == k)
+            yield at, columns[at] - self.starts[k], self.block(k)
+
+    def _read(self, k: int, names: dict, **more) -> Solution:
+        arrays = {name: self._array(k, name) for name in self._facts["blocks"][k]["sha256"]}
+        m, width = self.shape[0], int(self.starts[k + 1] - self.starts[k])
+        full = arrays.get("full_columns")
+        full = np.flatnonzero(np.diff(arrays["indptr"]) == m) if full is None else full
+        entries = (arrays.get(name) for name in ("indptr", "rows", "values", "weights"))
+        o = Observations((m, width), *entries, full, arrays.get("full_scales"), **names)
+        return self._solution(o, arrays["coefficients"].T, arrays["status"], arrays.get("unused"), **more)
+
+    def _solution(self, o: Observations, coefficients, status, unused, **more) -> Solution:
+        """Of some columns, with all that they have in common."""
+        common = {name: getattr(self, name) for name in ("noise_variance", "bounds", "optimism", "moved_rows")}
+        return Solution(o, self.space, coefficients, status, **common, unused=unused, **more)
+
+    def _array(self, k: int, name: str) -> np.ndarray:
+        """An array of block k, compared with its checksum."""
+        try:
+            return read_array(array_path(self._folder, k, name), self._facts["blocks"][k]["sha256"][name])
+        except StorageFailed:
+            raise
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{printable(self._folder)} is damaged: {error}; compute it again") from error
+
+    def _of_all_blocks(self, name: str) -> list[np.ndarray]:
+        return [self._array(k, name) for k in range(self.n_blocks)]
+
+    @cached_property
+    def status(self) -> np.ndarray:
+        return np.concatenate(self._of_all_blocks("status"))
+
+    @cached_property
+    def n_observed(self) -> np.ndarray:
+        return np.concatenate([np.diff(indptr) for indptr in self._of_all_blocks("indptr")])
+
+    @cached_property
+    def coefficients(self) -> np.ndarray:
+        return np.concatenate([block.coefficients.T for block in self.blocks()]).T
+
+    @cached_property
+    def unused(self) -> np.ndarray:
+        starts = pointers_of([block["entries"] for block in self._facts["blocks"]])
+        return np.concatenate([places + start for places, start in zip(self._of_all_blocks("unused"), starts)])
+
+    @cached_property
+    def observations(self) -> Observations:
+        parts = [block.observations for block in self.blocks()]
+        full = np.concatenate([o.full_columns + first for o, first in zip(parts, self.starts)])
+        return _side_by_side(self.shape[0], parts, self.dtype, full, **self.names)
+
+    def full_learned_from(self) -> Observations:
+        """Observations whose full columns are those that were learned from."""
+        full = np.flatnonzero(self.n_observed == self.shape[0])
+        full = full[evenly(full.size, self._facts["space"]["full_columns"])]
+        lost = np.searchsorted(pointers_of(self.n_observed), self.unused, side="right") - 1
+        return self._joined(full[~np.isin(full, lost)]).observations
+
+    def some_columns(self, count: int, n_full: int = 0) -> Solution:
+        """The solution of some partial columns that intervals can be calibrated on, and of some full ones if wanted.
+
+        Evenly chosen where there are more.
+        """
+        counts, m = self.n_observed, self.shape[0]
+        least, _ = partial_choice(self._facts["blocks"], count)
+        partial, full = np.flatnonzero((counts >= least) & (counts < m)), np.flatnonzero(counts == m)
+        return self._joined(partial[evenly(partial.size, count)], full[evenly(full.size, n_full)])
+
+    def _joined(self, *kinds) -> Solution:
+        """The solution of some columns, of every block the same kinds one after the other.
+
+        Columns that are known in all rows count as full.
+        """
+        parts = []
+        for k, (first, end) in enumerate(pairwise(self.starts)):
+            columns = np.concatenate([some[(some >= first) & (some < end)] - first for some in kinds])
+            if columns.size:
+                parts.append(self.block(k).only(columns))
+        o = _side_by_side(self.shape[0], [part.observations for part in parts], self.dtype)
+        starts, none = pointers_of([part.observations.values.size for part in parts]), np.zeros(0, np.int64)
+        Z = np.concatenate([np.zeros((self.rank, 0)), *(part.coefficients for part in parts)], axis=1)
+        codes = np.concatenate([none.astype(np.int8), *(part.status for part in parts)])
+        unused = np.concatenate([none, *(part.unused + start for part, start in zip(parts, starts))])
+        return self._solution(o, Z, codes, unused)
+
+
+def _side_by_side(m: int, parts: list[Observations], dtype, full=None, **names) -> Observations:
+    """Observations of neighbouring columns as one; full columns are those known in all rows unless given."""
+    counts = np.concatenate([np.zeros(0, np.int64), *(o.n_observed for o in parts)])
+    return Observations(
+        (m, counts.size),
+        pointers_of(counts),
+        np.concatenate([np.zeros(0, np.int32), *(o.rows for o in parts)]),
+        np.concatenate([np.zeros(0, dtype), *(o.values for o in parts)]),
+        None,
+        np.flatnonzero(counts == m) if full is None else full,
+        **names,
+    )
