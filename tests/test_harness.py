@@ -2,15 +2,12 @@
 
 import csv
 import json
-import signal
-import sys
 
 import numpy as np
 import pytest
 
 import colonnade as co
 from colonnade import harness
-from colonnade.interfaces import cli
 
 
 def line(number, **metrics):
@@ -47,22 +44,6 @@ def write_logs(folder, M, rows_of_last, tasks=("gsm_8k", "arc")):
             lines = [line(int(i - lo), acc=float(M[i, j])) for i in rows if lo <= i < hi]
             if lines:
                 write_log(folder, f"org__m{j:02d}", task, lines)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def go(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
-        before, code = signal.getsignal(signal.SIGTERM), 0
-        try:
-            cli.run()
-        except SystemExit as end:
-            code = end.code
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        return code, *capsys.readouterr()
-
-    return go
 
 
 def test_logs_become_questions_by_models(tmp_path, rng):
