@@ -63,6 +63,9 @@ def space_angle(U, V):
     return np.linalg.norm(V - U @ (U.T @ V), 2)
 
 
+# Names that mean something to HTML, a spreadsheet, rich, matplotlib, a terminal and csv.
+ODD_NAMES = ["</script><script>", "=cmd()", "[/bold]", "$x_{$", "\x1b[31mred\x1b[0m", "a,b"]
+
 HOSTILE = [  # names that try to be more than names
     "</script><script>document.title='broken'</script>",
     "<img src=x onerror=\"document.title='broken'\">",

@@ -5,27 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from made_logs import sample as line
 
 import colonnade as co
 from colonnade import harness
-
-
-def line(number, **metrics):
-    """A line as the harness writes it, most of it of no interest here."""
-    return {
-        "doc_id": number,
-        "doc": {"question": f"q{number}"},
-        "target": "0",
-        "arguments": {"gen_args_0": {"arg_0": "Q:", "arg_1": {"until": ["\n"]}}},
-        "resps": [["x"]],
-        "filtered_resps": ["x"],
-        "filter": "none",
-        "metrics": list(metrics),
-        "doc_hash": f"h{number}",
-        "prompt_hash": "p",
-        "target_hash": "t",
-        **metrics,
-    }
 
 
 def write_log(folder, model, task, lines, date="2026-01-01T10-00-00.000000"):
