@@ -18,11 +18,30 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("seed", [pytest.param(k, marks=pytest.mark.slow) if k else k for k in seeds])
 
 
-@pytest.hookimpl(tryfirst=True)  # Before pytest-xdist looks at the groups.
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "client" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("cluster"))
+# Files whose tests share what is expensive to start, a cluster or a browser or a finished run: one worker has them all.
+# Groups of pytest-xdist 3.8 would say it beside each test, but pytest 9.2 ignores them.
+_TOGETHER = {
+    "test_cluster_triples.py": "cluster",
+    "test_dask.py": "cluster",
+    "test_examples.py": "examples",  # Jupyter kernels that start at the same time may choose the same ports.
+    "test_notebook.py": "examples",
+    "test_experiments.py": "experiments",
+    "test_lm_eval.py": "lm_eval",
+    "test_report_browser.py": "browser",
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Together(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            return _TOGETHER.get(nodeid.partition("::")[0].rpartition("/")[2], nodeid)
+
+    return Together(config, log)
 
 
 @pytest.fixture

@@ -127,6 +127,7 @@ def set_copies(count):
     block_learning._COPIES = count
 
 
+@pytest.mark.slow
 def test_a_store_and_workers_that_have_only_the_package(client, given, tmp_path, run):
     pytest.importorskip("moto", reason="a server for tests is not installed")
     from colonnade._support.storage import Url

@@ -176,6 +176,7 @@ def test_the_cost_of_scoring_forty_models():
         assert cost < 80 * processor_time(lambda: np.linalg.svd(M, full_matrices=False))
 
 
+@pytest.mark.slow
 def test_the_difference_of_two_models():
     M = answers(np.random.default_rng(8), 300, 40)
     truth = M.mean(axis=0)

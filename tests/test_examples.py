@@ -101,7 +101,6 @@ def test_notebooks_are_those_of_the_scripts(script):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("notebooks")  # One process starts all kernels, so that no two of them choose the same ports.
 def test_a_notebook_runs(tmp_path, monkeypatch):
     """In a kernel of Jupyter on this machine, without the network; the tests above run the cells of the others."""
     script = EXAMPLES / "gallery" / "spectra.py"

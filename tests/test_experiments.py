@@ -42,11 +42,6 @@ def verdicts(quick):
     return {(v.experiment, k): v for k, v in enumerate(found)}
 
 
-def of_the_quick_run(test):
-    """Marks of a test that needs the quick run, which takes seconds: one worker makes it for all of them."""
-    return pytest.mark.slow(pytest.mark.xdist_group("quick run")(test))
-
-
 def no_unit_is_run(progress):
     assert progress.next_unit is None
 
@@ -54,7 +49,7 @@ def no_unit_is_run(progress):
 # ------------------------------------------------------------------------------------ what the quick run says
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_the_quick_run_is_complete(quick):
     folder, done = quick
     assert done.returncode == 0, done.stderr
@@ -64,7 +59,7 @@ def test_the_quick_run_is_complete(quick):
     assert "left" in done.stderr and "figure1 18/18" in done.stderr
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_figure1_verdicts(verdicts):
     d_rank, d_size, s_rank, s_size, coherence = [v for (name, _), v in verdicts.items() if name == "figure1"]
     for verdict in (d_rank, s_rank):
@@ -77,7 +72,7 @@ def test_figure1_verdicts(verdicts):
     assert 1.9 < coherence.numbers["least"] < coherence.numbers["largest"] < 7
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_figure2_verdicts(verdicts):
     full, truncated, best, coherence = [v for (name, _), v in verdicts.items() if name == "figure2"]
     for verdict in (full, truncated):
@@ -87,7 +82,7 @@ def test_figure2_verdicts(verdicts):
     assert 2 < coherence.numbers["least"] < coherence.numbers["largest"] < 8
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_theory_verdicts(verdicts):
     found = [v for (name, _), v in verdicts.items() if name == "theory"]
     assert [v.claim.split(":")[0] for v in found] == ["Corollary 1", "Theorem 1", "Lemma 2", "Theorem 2"]
@@ -97,7 +92,7 @@ def test_theory_verdicts(verdicts):
         assert loose and min(loose) > 2
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_every_trial_is_in_the_table(quick):
     table = Results(quick[0], "figure1", {}, ()).table()
     for n in figure1.QUICK["sizes"]:
@@ -163,7 +158,7 @@ def test_resume_keeps_what_is_done_and_nothing_else_does(small, tmp_path):
     assert sum(p.next_unit is not None for p in seen) == 3
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_killed_run_leaves_no_broken_file(quick, tmp_path):
     finished = quick[0]
     command = [sys.executable, "-m", "colonnade", "reproduce", "figure2", "--quick", "--out", str(tmp_path)]
@@ -196,7 +191,7 @@ def test_results_of_other_settings_are_refused_unless_forced(small, monkeypatch,
     assert contents(tmp_path)["figure2.csv"] == before["figure2.csv"]
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_refusals_on_the_command_line(quick, tmp_path):
     refused = run("figure1", "--out", quick[0])
     assert refused.returncode == 3 and "other settings" in refused.stderr and len(refused.stderr.splitlines()) == 1
@@ -217,7 +212,7 @@ def test_damaged_table_is_refused(small, tmp_path):
         small(tmp_path, resume=True)
 
 
-@of_the_quick_run
+@pytest.mark.slow
 def test_figures_are_drawn_from_the_files_alone(quick, tmp_path):
     for name in ("figure1", "figure2"):
         for ending in ("csv", "json"):
