@@ -1,5 +1,7 @@
 """Problems with a known answer, and the error of an answer computed from factors."""
 
+import time
+
 import numpy as np
 
 import colonnade as co
@@ -38,6 +40,18 @@ def relative_error(completion, L, R):
     return np.sqrt(error) / np.linalg.norm(np.linalg.qr(L, mode="r") @ R)
 
 
+def processor_time(function, times=1, rounds=5):
+    """Seconds of this process for one call, the least of several rounds; a test compares it with a baseline."""
+    function()
+    best = np.inf
+    for _ in range(rounds):
+        start = time.process_time()
+        for _ in range(times):
+            function()
+        best = min(best, (time.process_time() - start) / times)
+    return best
+
+
 def orthonormality(U):
     """LAPACK's test ratio |I - U'U|_1 / (m eps)."""
     eps = np.finfo(U.dtype).eps
@@ -48,6 +62,9 @@ def space_angle(U, V):
     """Sine of the largest angle between the spaces of two orthonormal bases."""
     return np.linalg.norm(V - U @ (U.T @ V), 2)
 
+
+# Names that mean something to HTML, a spreadsheet, rich, matplotlib, a terminal and csv.
+ODD_NAMES = ["</script><script>", "=cmd()", "[/bold]", "$x_{$", "\x1b[31mred\x1b[0m", "a,b"]
 
 HOSTILE = [  # names that try to be more than names
     "</script><script>document.title='broken'</script>",

@@ -28,7 +28,7 @@ def test_exact_data_are_recovered(rng, settings, n_full):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_normal_equations_of_both_sides(rng, weighted):
     """With A = U sqrt(d), B = V sqrt(d) and G = P_O(W (M - A B')): G B = lambda A and G'A = lambda B."""
-    known, penalty = noisy(rng), 1.5
+    known, penalty = noisy(rng, m=50, n=45), 1.5
     weights = rng.uniform(0.5, 2, known.shape) if weighted else np.ones(known.shape)
     o = Observations.from_dense(known, weights=weights)
     answer = als(o, rank=5, penalty=penalty, center=False, tol=1e-12, max_sweeps=5_000, random_state=0)

@@ -8,7 +8,7 @@ import pytest
 import colonnade
 
 
-def run(*arguments, cwd, **environment):
+def start(*arguments, cwd, **environment):
     return subprocess.run(
         [sys.executable, "-m", "colonnade", *arguments],
         capture_output=True,
@@ -20,28 +20,28 @@ def run(*arguments, cwd, **environment):
 
 
 def test_version(tmp_path):
-    done = run("--version", cwd=tmp_path)
+    done = start("--version", cwd=tmp_path)
     assert done.returncode == 0 and colonnade.__version__ in done.stdout
 
 
 def test_without_arguments_it_shows_its_help(tmp_path):
-    done = run(cwd=tmp_path)
+    done = start(cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("Usage: ") and len(done.stderr.splitlines()) > 15
 
 
 @pytest.mark.slow
-def test_demo_writes_a_picture_and_three_lines(tmp_path):
+def test_demo_writes_a_picture_and_three_lines(run, tmp_path):
     from matplotlib.image import imread
 
-    done = run("demo", cwd=tmp_path)
+    done = start("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 3 and "128 of 640 columns" in lines[0] and lines[2].startswith("Next:")
     assert os.listdir(tmp_path) == ["colonnade-demo.png"]
     picture = imread(tmp_path / "colonnade-demo.png")
     assert picture.ndim == 3 and picture.shape[1] > 1000 and picture[..., :3].std() > 0.1
-    again = run("demo", cwd=tmp_path)
-    assert again.returncode == 2 and "--force" in again.stderr and len(again.stderr.splitlines()) == 1
+    code, _, err = run("demo")
+    assert code == 2 and "--force" in err and len(err.splitlines()) == 1
 
 
 @pytest.mark.slow
@@ -68,18 +68,18 @@ def test_demo_is_as_good_as_it_says(tmp_path):
         (["wrong"], 2, "wrong"),
     ],
 )
-def test_errors_are_one_line(tmp_path, arguments, code, words):
-    done = run(*arguments, cwd=tmp_path)
-    assert done.returncode == code
-    assert words in done.stderr and len(done.stderr.splitlines()) == 1
+def test_errors_are_one_line(run, tmp_path, arguments, code, words):
+    found, _, err = run(*arguments)
+    assert found == code
+    assert words in err and len(err.splitlines()) == 1
     assert os.listdir(tmp_path) == []
 
 
 def test_without_the_extra_the_command_says_what_it_needs(tmp_path):
     (tmp_path / "click.py").write_text("raise ModuleNotFoundError(\"No module named 'click'\", name='click')")
-    done = run("demo", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    done = start("demo", cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert done.returncode == 2 and "pip install 'colonnade[cli]'" in done.stderr
-    done = run("--version", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    done = start("--version", cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert done.returncode == 0 and colonnade.__version__ in done.stdout
 
 

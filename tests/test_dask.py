@@ -43,31 +43,6 @@ def watchdog(pytestconfig):
     faulthandler.cancel_dump_traceback_later()
 
 
-@pytest.fixture(scope="module")
-def client():
-    import dask
-
-    calm = {
-        "distributed.scheduler.allowed-failures": 1,
-        "distributed.scheduler.no-workers-timeout": "60 s",
-        "distributed.deploy.lost-worker-timeout": "1 h",  # a worker may be killed again while it is started
-        "distributed.comm.timeouts.connect": "10 s",  # for so long the dead are asked for their results
-    }
-    with (
-        dask.config.set(calm),
-        distributed.LocalCluster(
-            host="127.0.0.1",
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as made,
-    ):
-        yield made
-
-
 def problem(rng, m=40, n=90, n_full=8, s=12, noise=0.0):
     """Columns with numbers of entries of their own, from 6 to 12."""
     L, R = low_rank(rng, m, n, 3)
@@ -438,29 +413,6 @@ def test_a_result_that_was_lost_with_its_worker_is_waited_for(monkeypatch, state
     futures = [OneFuture(*states), OneFuture("finished")]
     found = list(cluster.Work(client, 5.0).finished({0: "a", 1: "b"}, lambda keys: [futures[k] for k in keys]))
     assert found == [(1, futures[1]), (0, futures[0])]
-
-
-OTHER_PROCESS = """
-import os, sys, time
-from distributed import LocalCluster
-if __name__ == "__main__":
-    cluster = LocalCluster(host="127.0.0.1", n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-                           scheduler_kwargs={"dashboard": False}, silence_logs=50)
-    print(cluster.scheduler_address, flush=True)
-    time.sleep(120)
-"""
-
-
-@pytest.fixture
-def elsewhere(tmp_path):
-    """A scheduler in a process of its own, and its address."""
-    script = tmp_path / "cluster.py"
-    script.write_text(OTHER_PROCESS)
-    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    yield process, process.stdout.readline().strip()
-    process.kill()
-    process.wait(timeout=30)
-    process.stdout.close()
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The two imputers: the answers of `complete`, the contract of scikit-learn, and what must be survived."""
 
 import pickle
-import time
 from inspect import signature
 
 import numpy as np
@@ -22,7 +21,7 @@ import colonnade as co
 from colonnade import Status
 from colonnade.interfaces.imputers.complete_sides import CompleteColumnsImputer, CompleteRowsImputer
 
-from problems import hide, low_rank
+from problems import hide, low_rank, processor_time
 
 BOTH = pytest.mark.parametrize("Imputer", [CompleteRowsImputer, CompleteColumnsImputer])
 PAPER = {"center": False, "shrinkage": 0, "refine": 0}
@@ -374,17 +373,6 @@ def test_time_of_new_samples(samples):
         ours = processor_time(lambda: imputer.transform(new), 20 if samples == 1 else 1)
         theirs = processor_time(lambda: np.linalg.lstsq(B, b, rcond=None), 20)
     assert ours <= (3 if samples == 1 else 0.1 * samples) * theirs
-
-
-def processor_time(function, times):
-    function()
-    best = np.inf
-    for _ in range(5):
-        start = time.process_time()
-        for _ in range(times):
-            function()
-        best = min(best, (time.process_time() - start) / times)
-    return best
 
 
 # What must be survived, by the numbers of the list of bad inputs; more of it in tests/test_three_doors.py

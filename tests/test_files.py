@@ -19,20 +19,9 @@ from scipy import sparse
 
 import colonnade as co
 
-from problems import hide
+from problems import ODD_NAMES, hide
 
-ODD = [
-    "</script><script>",
-    "=cmd()",
-    "[/bold]",
-    "$x_{$",
-    "\x1b[31mred\x1b[0m",
-    "a,b",
-    'say "x"',
-    "two\nlines",
-    "",
-    "ü漢",
-]
+ODD = [*ODD_NAMES, 'say "x"', "two\nlines", "", "ü漢"]
 
 
 @pytest.fixture

@@ -19,20 +19,9 @@ from scipy import sparse
 import colonnade as co
 from colonnade import files
 
-from problems import hide, low_rank, read_csv_exactly
+from problems import ODD_NAMES, hide, low_rank, read_csv_exactly
 
-ODD = [
-    "</script><script>",
-    "=cmd()",
-    "[/bold]",
-    "$x_{$",
-    "\x1b[31mred\x1b[0m",
-    "a,b",
-    'say "x"',
-    "two\nlines",
-    "-1.5",
-    "'=x",
-]
+ODD = [*ODD_NAMES, 'say "x"', "two\nlines", "-1.5", "'=x"]
 ROWS = [f"r{i}" for i in range(11)] + ["@SUM(A1)"]
 
 

@@ -2,33 +2,13 @@
 
 import csv
 import json
-import signal
-import sys
 
 import numpy as np
 import pytest
+from made_logs import sample as line
 
 import colonnade as co
 from colonnade import harness
-from colonnade.interfaces import cli
-
-
-def line(number, **metrics):
-    """A line as the harness writes it, most of it of no interest here."""
-    return {
-        "doc_id": number,
-        "doc": {"question": f"q{number}"},
-        "target": "0",
-        "arguments": {"gen_args_0": {"arg_0": "Q:", "arg_1": {"until": ["\n"]}}},
-        "resps": [["x"]],
-        "filtered_resps": ["x"],
-        "filter": "none",
-        "metrics": list(metrics),
-        "doc_hash": f"h{number}",
-        "prompt_hash": "p",
-        "target_hash": "t",
-        **metrics,
-    }
 
 
 def write_log(folder, model, task, lines, date="2026-01-01T10-00-00.000000"):
@@ -47,22 +27,6 @@ def write_logs(folder, M, rows_of_last, tasks=("gsm_8k", "arc")):
             lines = [line(int(i - lo), acc=float(M[i, j])) for i in rows if lo <= i < hi]
             if lines:
                 write_log(folder, f"org__m{j:02d}", task, lines)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def go(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
-        before, code = signal.getsignal(signal.SIGTERM), 0
-        try:
-            cli.run()
-        except SystemExit as end:
-            code = end.code
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        return code, *capsys.readouterr()
-
-    return go
 
 
 def test_logs_become_questions_by_models(tmp_path, rng):

@@ -15,7 +15,6 @@ import colonnade as co
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("lm_eval"),
     pytest.mark.skipif(
         find_spec("lm_eval") is None, reason="lm-evaluation-harness is not installed: colonnade[harness]"
     ),

@@ -1,8 +1,6 @@
 """Logs that cannot be read: one sentence with file and line, exit code 3, and nothing is written."""
 
 import json
-import signal
-import sys
 import zipfile
 
 import pytest
@@ -19,27 +17,10 @@ from made_logs import (
 )
 
 import colonnade as co
-from colonnade.interfaces import cli
 from colonnade.measuring.evaluation.logs import json_text, zip_members
 
 read_logs = co.evaluation.read_logs
 DIGITS, BRACKETS = "9" * 400, "[" * 100_000 + "]" * 100_000
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def go(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
-        before, code = signal.getsignal(signal.SIGTERM), 0
-        try:
-            cli.run()
-        except SystemExit as end:
-            code = end.code
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        return code, *capsys.readouterr()
-
-    return go
 
 
 def refused(run, path, said, place):

@@ -7,8 +7,6 @@ import io
 import json
 import os
 import re
-import signal
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -18,7 +16,6 @@ from matplotlib.figure import Figure
 
 import colonnade as co
 from colonnade.data.gap_weights import gap_weights
-from colonnade.interfaces import cli
 from colonnade.interfaces.report import details
 from colonnade.interfaces.report.cells import plain_name
 from colonnade.interfaces.report.page import report_html, write_report
@@ -286,22 +283,10 @@ def test_plots_draw_on_axes():
 # ----------------------------------------------------------------------------------------------- command line
 
 
-def test_the_commands_write_the_report(tmp_path, monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["colonnade", *map(str, arguments)])
-        before, code = signal.getsignal(signal.SIGTERM), 0
-        try:
-            cli.run()
-        except SystemExit as end:
-            code = end.code
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        return code, *capsys.readouterr()
-
+def test_the_commands_write_the_report(run, tmp_path, monkeypatch):
     _, o = noisy(np.random.default_rng(0))
     dense = np.full(o.shape, np.nan)
     dense[o.rows, np.repeat(np.arange(o.shape[1]), o.n_observed)] = o.values
-    monkeypatch.chdir(tmp_path)
     np.save("m.npy", dense)
     code, out, err = run("complete", "m.npy", "--seed", 3, "-o", "result", "--report", "a.html", "--json")
     assert code == 0 and err == "" and json.loads(out)["outputs"] == ["result", "a.html"]

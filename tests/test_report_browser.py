@@ -15,7 +15,7 @@ from colonnade.interfaces.report.page import write_report
 
 from problems import HOSTILE, noisy
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]  # one browser for all of them
+pytestmark = pytest.mark.slow
 PHONE, DESK = 360, 1200
 
 

@@ -286,7 +286,8 @@ def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Score
 def _loss(learned: Learned, scores: Scores, factors, degrees) -> float:
     """Sum of the interval scores of held-out entries in the model's units; each half has the quantiles of the other."""
     side, degrees = learned.at(scores.rows, scores.columns)[0], _degrees_at(degrees, scores)
-    size = scores.deviations * factors / learned.model.unit[side]
+    unit = learned.model.unit[side]
+    size = scores.deviations * factors / np.where(unit > 0, unit, np.inf)  # A line that never varies has no unit.
     x, w, loss = scores.ratios / factors, scores.weights, 0.0
     y, halves = to_normal(x, degrees), (slice(0, None, 2), slice(1, None, 2))
     for a, b in (halves, halves[::-1]):
