@@ -710,7 +710,7 @@ def complete(
         learned = None
     completion = _by_factor_model(observations, rank, orientation, bounds, random_state, progress, learned)
     if method == "factor model":
-        completion.choices["method"] = "factor model learned from all columns, as asked"
+        completion.choices["method"] = "factor model learned from all columns, as given"
     return completion
 
 

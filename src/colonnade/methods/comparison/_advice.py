@@ -20,8 +20,8 @@ _MORE = 1.2  # times the entries of another method that are no longer about as m
 def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | None]:
     """The sentence, and the method that it names; None if it names none.
 
-    `done` is in the order of the errors, `losses` the mean square error of every column or row by method, `spread` the error
-    of predicting the row means.
+    `done` is in the order of the errors, `spread` the error of predicting the row means. `losses` holds the mean square
+    error of every column or row by method.
     """
     if not done:
         return "no method finished; the lines above say why.", None

@@ -93,7 +93,7 @@ def _in_units(off, hidden: Hidden) -> np.ndarray:
 def _losses(relative, hidden: Hidden) -> np.ndarray:
     """Mean square error of every column that has hidden entries, in units of the spread of rows or columns.
 
-    Where the entries lie in more rows than columns, that of every row: a table of few columns has many rows to judge by.
+    Where the entries lie in more rows than columns, that of every row: few columns are too few to judge by.
     """
     sides = [np.unique(side, return_inverse=True)[1] for side in (hidden.columns, hidden.rows)]
     side = max(sides, key=lambda side: side.max())
