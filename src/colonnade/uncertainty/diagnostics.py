@@ -17,6 +17,7 @@ LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
 _MOST_WORK = 2e9  # multiplications for singular values that the completion does not have itself
 _STORED_COLUMNS = 2_000  # that are read of a completion on the disk
+_NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
 _ROUNDING = 100  # Times the precision of a number of the usual size: errors up to here are rounding.
 
 
@@ -74,6 +75,11 @@ class Spectrum:
     of_full_columns: np.ndarray | None
     noise_std: float
     blurred: float
+
+    @property
+    def n_in_use(self) -> int:
+        """Number of directions whose deviation is not negligible beside the largest."""
+        return int((self.deviations > _NEGLIGIBLE * self.deviations.max(initial=0)).sum())
 
     @property
     def n_above_noise(self) -> int:
