@@ -95,8 +95,8 @@ def label_of(choice: str) -> str:
 
 
 def shown_choices(choices: dict, verdict: dict | None) -> list[tuple[str, str]]:
-    """Choices with their words, without the fit if the verdict has it: there is one number for the fit."""
-    is_said = verdict is not None and verdict["sentence"].startswith("Cross-validation")
+    """Choices with their words; the error of the fit stands in the verdict alone, which may call it unknown."""
+    is_said = verdict is not None and "typical error" in choices.get("fit", "")
     return [(name, words) for name, words in choices.items() if not (is_said and name == "fit")]
 
 
