@@ -196,13 +196,14 @@ def _are_labels(lines: list[list[str]]) -> bool:
 def has_row_names(body: list[list[str]], title: str | None) -> bool:
     """Whether the first column holds names: different texts, or whole numbers that count up or have a usual title.
 
-    Text that repeats, such as a city in several rows, is a column of text. So is text with an empty cell. Amounts such
-    as $1,200 are numbers.
+    Text that repeats, such as a city in several rows, is a column of text. So are signs and digits with an empty cell.
+    Amounts such as $1,200 are numbers.
     """
     cells = [line[0] for line in body]
     texts = [cell for cell in cells if _is_text(cell)]
     if texts or are_codes(cells):
-        return _distinct(cells) and not any(map(is_any_number, texts))
+        has_words = any(letter.isalpha() for letter in "".join(texts))
+        return not has_repeats(cells) and (has_words or _distinct(cells)) and not any(map(is_any_number, texts))
     if title is None or not all(cell.strip().isdigit() for cell in cells):
         return False
     numbers = [int(cell) for cell in cells]
