@@ -117,6 +117,34 @@ def test_verdicts_on_tables(rng):
     assert "Every value is known" in co.complete(rng.standard_normal((5, 4))).verdict.sentence
 
 
+@pytest.mark.parametrize("level", ["of all", "of columns", "of rows"])
+def test_noise_about_a_level_is_not_recovered(rng, level):
+    """With complete columns too, the error is beside the means and not beside the size of the values."""
+    levels = {"of all": 1.0, "of columns": rng.standard_normal(12), "of rows": rng.standard_normal((80, 1))}
+    M = 1000 * levels[level] + rng.standard_normal((80, 12))
+    M[(rng.random(M.shape) < 0.3) & (np.arange(12) >= 8)] = np.nan
+    completion = co.complete(M, method="full columns")
+    assert completion.verdict.word == "do not use it" and "recovered" not in completion.summary()
+
+
+def test_rows_without_any_spread_are_predicted_exactly(rng):
+    M = np.repeat(rng.standard_normal((40, 1)), 12, axis=1)
+    M[(rng.random(M.shape) < 0.3) & (np.arange(12) >= 5)] = np.nan
+    for how in ({}, {"method": "full columns"}):
+        assert co.complete(M, **how).verdict.word == "use it"
+
+
+def test_there_is_one_number_for_the_fit_and_skewed_tables_get_advice(rng):
+    A = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8))
+    gaps = rng.random(A.shape) < 0.2
+    skewed = np.where(gaps, np.nan, np.exp(2 * A + 0.1 * rng.standard_normal(A.shape)))
+    for table in (skewed, np.where(gaps & (np.arange(8) > 3), np.nan, 20 + A), skewed[:30]):
+        summary = co.complete(table).summary()
+        assert summary.count("typical error is") <= 1 and "\nFit: cross-validation" not in summary
+    summary = co.complete(skewed).summary()
+    assert "Verdict: use it." not in summary and "Try their logarithms" in summary
+
+
 def test_units_do_not_change_the_verdict(rng):
     for known in tables(rng):
         assert str(co.complete(known).verdict) == str(co.complete(1024 * known).verdict)

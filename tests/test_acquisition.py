@@ -138,7 +138,7 @@ def test_random_rows_for_unbiased_means(rng, seed):
 def test_rank_and_noise_may_be_told(rng, seed):
     M = noisy(rng, 80, 150, 3)
     completion = co.acquire(M, budget=3600, rank=2, noise_std=0.5, random_state=seed)
-    assert "2 asked for" in completion.choices["rank"]
+    assert "as given" in completion.choices["rank"]
     assert completion.noise_variance == pytest.approx(0.25)
 
 

@@ -118,7 +118,7 @@ def test_the_column_space_of_tall_matrices_is_computed_by_all_workers(client, tm
         client.run(set_copies, 10)
     stored = co.complete_triples(path, tmp_path / "here", **settings)
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
-    assert stored.choices["refine"] == "none, for the memory limit"
+    assert stored.choices["refine"] == "none, because of the memory limit"
 
 
 def set_copies(count):

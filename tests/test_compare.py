@@ -140,6 +140,27 @@ def test_equal_methods_are_told_apart_by_what_else_they_offer(rng):
     assert comparison.advice.endswith("use algorithm1, which has intervals.")
 
 
+def test_an_error_several_times_as_large_is_never_about_equal(rng):
+    """One method is worse in one of eight columns, and another at one place: the second may be chance."""
+    L, R = low_rank(rng, 60, 8, 2)
+    M = L @ R
+    known = np.where(rng.random(M.shape) < 0.2, np.nan, M)
+    near = M + 0.1 * rng.standard_normal(M.shape)
+    far = np.where(np.arange(8) == 3, M + 2, near)
+    comparison = co.compare(known, {"near": lambda o: near, "far": lambda o: far})
+    assert comparison.method == "near" and comparison.advice.startswith("use near; its error is ")
+    places = []
+
+    def missed(observations):
+        places.append(np.argwhere(np.isfinite(known) & np.isnan(observations.to_dense()))[0])
+        answer = near.copy()
+        answer[tuple(places[0])] += 30
+        return answer
+
+    comparison = co.compare(known, {"near": lambda o: near, "missed": missed})
+    assert comparison.method == "near" and "may be chance" in comparison.advice
+
+
 def test_intervals_are_judged_by_the_hidden_entries(rng):
     M, known = problem(rng, m=100, n=150, n_full=30, s=25, noise=0.5)
     comparison = co.compare(known, {"complete": "complete", "tall_project": "tall_project", "truth": lambda o: M})

@@ -219,7 +219,7 @@ def test_repr_says_what_it_is(case):
 def test_choices_are_in_words(case):
     _, known, _ = case
     choices = paper(known).choices
-    assert choices["rank"] == "3 directions, 3 asked for" and choices["center"] == "none"
+    assert choices["rank"] == "3 directions, as given" and choices["center"] == "none"
     assert choices["shrinkage"] == "none, plain least squares"
 
 

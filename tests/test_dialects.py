@@ -273,3 +273,29 @@ def test_triples_in_every_dialect(tmp_path):
     with pytest.raises(ValueError, match="no other cell decides"):
         read(path)
     assert dense(read(path, decimal=".")).max() == 1232
+
+
+def test_codes_with_leading_zeros_are_kept_as_they_are(tmp_path):
+    """A postcode is no number: as a row name or as a column that is set aside it keeps its first digit."""
+    cells = [f"{31 * i % 7:.1f}" for i in range(12)]
+    cells[4] = ""
+    lines = [f"{37 * i % 5:05d},{1067 * i:05d},{3 * i % 5}.5,{cell}" for i, cell in enumerate(cells)]
+    path = tmp_path / "codes.csv"
+    path.write_text("\n".join(["group,zip,x,y", *lines]) + "\n")
+    found = co.read(path)
+    assert found.column_names.tolist() == ["x", "y"] and found.row_names is None
+    write(co.complete(found), tmp_path / "filled.csv")
+    filled = (tmp_path / "filled.csv").read_text().replace('"', "").splitlines()
+    assert [line.split(",")[:2] for line in filled] == [line.split(",")[:2] for line in path.read_text().splitlines()]
+    path.write_text("\n".join(["zip,x,y", *(line.split(",", 1)[1] for line in lines)]) + "\n")
+    assert co.read(path).row_names.tolist() == [f"{1067 * i:05d}" for i in range(12)]
+
+
+def test_a_first_column_of_amounts_is_not_read_as_row_names(tmp_path):
+    path = tmp_path / "amounts.csv"
+    path.write_text('x,y,z\n"$1,200",3,\n"$2,300.50",,5\n"($400)",1,2\n')
+    with pytest.raises(ValueError, match="is not a number"):
+        co.read(path)
+    path.write_text("x,y,z\n1_000,3,\n,,5\n1_200,1,2\n")
+    found = co.read(path)
+    assert found.row_names is None and found.column_names.tolist() == ["y", "z"]

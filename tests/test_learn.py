@@ -312,7 +312,7 @@ def test_wild_columns_do_not_make_the_fit_look_good(rng, n_wild):
     for j in np.flatnonzero(~seen.all(axis=0))[:n_wild]:
         known[np.flatnonzero(~np.isnan(known[:, j]))[0], j] = 1e4
     fit = co.complete(known).choices["fit"]
-    assert "explain little" in fit and 80 < float(fit.split("error of ")[1].split("%")[0]) < 120
+    assert "explain little" in fit and 80 < float(fit.split("error is ")[1].split("%")[0]) < 120
 
 
 def test_large_columns_that_are_well_explained_are_not_wild(rng):

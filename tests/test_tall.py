@@ -159,7 +159,7 @@ def test_a_run_with_a_basis_larger_than_memory(rng, tmp_path, monkeypatch, noise
     np.testing.assert_array_equal(done.status, expected.status)
     automatic = complete_triples(path, tmp_path / "automatic", block_entries=500)
     assert "of 200 rows" in automatic.choices["settings"] and "memory limit" in automatic.choices["refine"]
-    assert done.choices["rank"] == "3 directions, 3 asked for"
+    assert done.choices["rank"] == "3 directions, as given"
     if noise == 0:
         np.testing.assert_allclose(automatic.to_dense(), expected.to_dense(), rtol=0, atol=1e-12)
 

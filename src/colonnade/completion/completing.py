@@ -103,7 +103,7 @@ def complete(
             return completed_by(None, observations, settings, bounds, random_state, progress)
     completion = _by_factor_model(observations, rank, orientation, bounds, random_state, progress, learned)
     if method == "factor model":
-        completion.choices["method"] = "factor model learned from all columns, as asked"
+        completion.choices["method"] = "factor model learned from all columns, as given"
     return completion
 
 

@@ -14,11 +14,11 @@ from ..model.column_space import fit_column_space
 from ..model.full_columns.learn import learn
 from ..model.full_columns.nothing_full import nothing_known
 from ..model.full_columns.wild_entries import Whole, found_at, screened, wild_words
+from .skew import about_logarithms
 
 _SHOWN_VALUES = 30  # Singular values that are reported.
 _NAMED = 3  # Rows or columns in a sentence of advice.
 _FEW = 3  # Known values; a row or column with fewer is filled mostly by typical values.
-_WORTH_LOGS = 0.1  # Nats per value, the log ratio of the widths of intervals: 10 % narrower ones are worth a try.
 _LARGE = 20_000_000  # Cells of complete columns above which only the first 50 directions are computed, for time.
 
 
@@ -94,7 +94,7 @@ def inspect_observations(o: Observations) -> Inspection:
     none = found_at(o, np.zeros(0, np.int64))
     wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
     advice = [f"Check the data first: {wild}."] if wild else []
-    about_skew = [] if method is None else _about_skew(o)
+    about_skew = [] if method is None else about_logarithms(o)
     return Inspection(facts, advice=[*advice, *about_skew, *_advice(o, facts)])
 
 
@@ -173,41 +173,14 @@ def _advice(o: Observations, facts: dict) -> list[str]:
         )
     if rows["full"] > columns["full"] and rows["partial"]:
         advice.append(
-            f"More rows ({rows['full']:,}) than columns ({columns['full']:,}) are complete. Try --transpose too, and"
-            " keep the result with the smaller typical error."
+            f"More rows ({rows['full']:,}) than columns ({columns['full']:,}) are complete. Try the transposed table"
+            " (--transpose) too, and keep the result with the smaller typical error."
         )
     if facts["trial"] and "explain little" in facts["trial"].get("fit", ""):
         advice.append(
             "The complete columns explain little of the others. Complete columns that resemble them would help most."
         )
     return advice
-
-
-def _about_skew(o: Observations) -> list[str]:
-    """Advice to take logarithms, where these are nearer to normal distributions than the positive values themselves.
-
-    The gain is the log-likelihood of a log-normal distribution less that of a normal one, per value of a column:
-    log sd(x) - log sd(log x) - mean(log x).
-    """
-    n, counts, at = o.shape[1], o.n_observed, o.entry_columns
-    if not (o.values > 0).all():
-        return []
-    x = o.values.astype(np.float64)
-
-    def moments(values):
-        mean = np.bincount(at, values, n) / np.maximum(counts, 1)
-        return mean, np.sqrt(np.bincount(at, (values - mean[at]) ** 2, n) / np.maximum(counts, 1))
-
-    unit = np.exp(np.mean(np.log(x)))
-    (_, spread), (level, log_spread) = moments(x / unit), moments(np.log(x / unit))
-    able = (counts >= _FEW) & (spread > 0) & (log_spread > 0) & np.isfinite(spread)
-    gain = np.log(spread[able]) - np.log(log_spread[able]) - level[able]
-    if gain.size < 2 or gain.mean() < max(_WORTH_LOGS, 2 * gain.std() / np.sqrt(gain.size)):
-        return []
-    words = (
-        "The values are positive and skewed. Try their logarithms, and keep the result with the smaller typical error."
-    )
-    return [words]
 
 
 def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
@@ -284,7 +257,7 @@ def inspection_in_words(facts: dict) -> list[str]:
     if facts["spectrum"] is not None:
         lines.append(_spectrum_in_words(facts["spectrum"]))
     if facts["trial"] is not None:
-        lines += [f"Test fit, {name}: {words}." for name, words in facts["trial"].items()]
+        lines += [f"Test fit: {facts['trial'][name]}." for name in ("rank", "fit") if name in facts["trial"]]
     return lines
 
 
@@ -302,8 +275,8 @@ def _spectrum_in_words(spectrum: dict) -> str:
     rank = spectrum["numerical_rank"]
     known = "" if rank is None else f" of {rank:,}"
     return (
-        f"Spectrum: {counted(spectrum['directions_for_90'], 'direction')} hold 90 % of the variance of the complete"
-        f" columns, {spectrum['directions_for_99']:,}{known} hold 99 %."
+        f"Spectrum: {spectrum['directions_for_90']:,}{known} directions explain 90 % of the variance of the complete"
+        f" columns, {spectrum['directions_for_99']:,} explain 99 %."
     )
 
 

@@ -15,7 +15,6 @@ _OUTLIER = 100.0  # Times the range of the middle half of the values: beyond it 
 _POINTS = 1_500  # Of a scatter plot; more are a blot and a large file.
 _DIRECTIONS = 300  # Directions of the spectrum that are drawn.
 _FEW_DIRECTIONS = 10  # Directions up to which each has a tick of its own.
-_NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,8 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
         drawn = values.size
         label = "all directions of the complete columns"
         ax.plot(np.arange(1, values.size + 1), values, "o", ms=5, mfc="none", color=palette.faint, label=label)
-    rank = found.deviations.size
-    values = found.deviations[:_DIRECTIONS]
-    values = values[values > _NEGLIGIBLE * found.deviations.max()]
-    ax.plot(np.arange(1, values.size + 1), values, ".", ms=6, color=palette.main, label=f"{rank:,} in use")
+    values = found.deviations[: min(found.n_in_use, _DIRECTIONS)]
+    ax.plot(np.arange(1, values.size + 1), values, ".", ms=6, color=palette.main, label=f"{found.n_in_use:,} in use")
     if np.isfinite(found.noise_std) and found.noise_std > 0:
         ax.axhline(found.noise_std, color=palette.other, lw=1.5, label="noise of one value")
         ax.axhline(
@@ -97,8 +94,6 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
             ls="--",
             label="noise for a column with the median number of values",
         )
-    if rank == values.size:
-        ax.axvline(rank + 0.5, color=palette.main, lw=1, ls=":")
     positive = [v for v in (found.of_full_columns, found.deviations) if v is not None and (v > 0).any()]
     if positive:
         ax.set_yscale("log")

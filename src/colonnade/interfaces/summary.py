@@ -12,6 +12,7 @@ from .._support.html import html_facts
 from .._support.printable import counted
 from ..model.solve import Status
 from ..uncertainty.column_verdict import verdicts_in_words
+from .skew import about_logarithms
 
 _NOTEBOOK_COLUMNS = 20_000  # Columns up to which a notebook shows the verdicts; more take seconds.
 
@@ -32,7 +33,7 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
         orientation ("columns" or "rows": what is filled),
         shape, n_observed, n_full_columns, n_filled_columns, n_unfilled_columns, n_unfilled_rows, n_filled_entries,
         rank, noise_std (None if unknown), choices, statuses and verdicts (number of columns with each), trust (the
-        verdicts as lines, with a remedy), unfilled (at most 10 columns, with name and remedy)
+        verdicts as lines, with a remedy), advice (sentences), unfilled (at most 10 columns, with name and remedy)
     """
     m, n = completion.shape
     seen, status = completion.n_observed, completion.status
@@ -60,15 +61,26 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
         "statuses": {s.name.lower(): int((status == s).sum()) for s in Status if (status == s).any()},
         "verdicts": dict(zip(words.tolist(), counts.tolist())),
         "trust": _trust(completion, table) if verdicts else [],
+        "advice": _advice(completion) if verdicts else [],
         "unfilled": [_unfilled(completion, int(j)) for j in np.flatnonzero(~filled)[:10]],
     }
+
+
+def _advice(completion) -> list[str]:
+    """What may help a table that is not predicted well."""
+    if completion.verdict.word == "use it" or completion.observations is None:
+        return []
+    return about_logarithms(completion.observations)
 
 
 def _trust(completion, table) -> list[str]:
     """The verdicts on the columns as lines; suspicious values come first."""
     suspect = completion.choices.get("wild")
     first = [f"check the data first: {suspect}"] if suspect else []
-    return first + verdicts_in_words(completion, table)
+    lines = verdicts_in_words(completion, table)
+    if completion.verdict.word == "do not use it":  # A column of noise about a level is recovered, but to no use.
+        lines = [line for line in lines if not line.endswith(" recovered")]
+    return first + lines
 
 
 def _unfilled(completion, j: int) -> dict:
@@ -80,6 +92,12 @@ def _unfilled(completion, j: int) -> dict:
 def label_of(choice: str) -> str:
     """The name of a choice as people read it."""
     return {"wild": "Suspicious values"}.get(choice, choice.capitalize())
+
+
+def shown_choices(choices: dict, verdict: dict | None) -> list[tuple[str, str]]:
+    """Choices with their words; the error of the fit stands in the verdict alone, which may call it unknown."""
+    is_said = verdict is not None and "typical error" in choices.get("fit", "")
+    return [(name, words) for name, words in choices.items() if not (is_said and name == "fit")]
 
 
 def in_words(summary: dict) -> list[str]:
@@ -101,9 +119,10 @@ def in_words(summary: dict) -> list[str]:
         f"Known: {summary['n_observed']:,} of {m * n:,} values ({share:.3g} %) in {m:,} rows. {complete}.",
         f"Filled: {values} in {columns}.",
     ]
+    lines += [f"Advice: {sentence}" for sentence in summary["advice"]]
     if summary["trust"]:
         choices.pop("wild", None)  # The first line on trust says it.
-    lines += [f"{label_of(name)}: {words}." for name, words in choices.items()]
+    lines += [f"{label_of(name)}: {words}." for name, words in shown_choices(choices, verdict)]
     return lines + [f"Trust: {line}." for line in summary["trust"]] + not_filled(summary)
 
 

@@ -483,11 +483,11 @@ def _in_other_units(model: FactorModel, table: ScaledTable) -> FactorModel:
 def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, o: Observations) -> dict:
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
-    why = "as asked" if orientation != "auto" else "chosen by cross-validation" if winner.model is not None else ""
+    why = "as given" if orientation != "auto" else "chosen by cross-validation" if winner.model is not None else ""
     why = "because some rows and no columns are complete" if orientation == "auto" and _rows_decide(o) else why
     own = "level" if winner.settings.one_unit else "unit and level"
     noise = f"each {other[:-1]} has its own variance" if winner.settings.row_noise else f"one variance for all {other}"
-    most = f"at most {model.rank}" + ("" if rank == "auto" else ", as asked")
+    most = f"at most {model.rank}" + ("" if rank == "auto" else ", as given")
     words = {
         "method": "factor model learned from all columns, because every column has gaps"
         if o.full_columns.size == 0

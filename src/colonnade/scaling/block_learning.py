@@ -128,7 +128,7 @@ def _judged_settings(
     names = "rank", "center", "shrinkage"
     asked = {name: settings[name] for name in names}
     if not any(map(is_auto, asked.values())):
-        return asked, {"refine": "none, for the memory limit"}
+        return asked, {"refine": "none, because of the memory limit"}
     judging = evenly(partial.shape[1], _JUDGING_COLUMNS)
     some = partial.take(judging)
     rows = _rows_to_judge_by(some, affordable)
@@ -136,8 +136,8 @@ def _judged_settings(
     tame = screening.of(np.concatenate([full.numbers, numbers[judging]])).at_rows(rows).tame(o)
     lesson = learn(o, tame=tame, **asked, random_state=settings["random_state"])
     found = max(1, lesson.space.rank), lesson.space.center is not None, lesson.noise_variance
-    words = f"judged on {rows.size:,} of {full.shape[0]:,} rows, for the memory limit"
-    return dict(zip(names, found)), {**lesson.choices, "settings": words, "refine": "none, for the memory limit"}
+    words = f"judged on {rows.size:,} of {full.shape[0]:,} rows, because of the memory limit"
+    return dict(zip(names, found)), {**lesson.choices, "settings": words, "refine": "none, because of the memory limit"}
 
 
 def _rows_to_judge_by(o: Observations, most: int) -> np.ndarray:

@@ -18,6 +18,8 @@ LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
 _MOST_WORK = 2e9  # multiplications for singular values that the completion does not have itself
 _STORED_COLUMNS = 2_000  # that are read of a completion on the disk
+_NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
+_ROUNDING = 100  # Times the precision of a number of the usual size: errors up to here are rounding.
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,10 @@ class HeldOut:
     ----------
     truth, predicted : float64 arrays of shape (k,)
     error : float
-        Root mean square of their difference.
+        Root mean square of their difference; 0 where that is rounding.
     spread : float
-        Root mean square of the truth about the center, which is the error of predicting no more than that. For the
-        factor model, the error over its relative error: that is the mean over rows (or columns) in their own units.
+        Root mean square of the known entries about the means of their rows or columns, whichever is smaller: the error
+        of filling in means. For the factor model, the error over its relative error, in units of rows (or columns).
     levels, coverage : arrays of shape (l,)
         The share of the entries within their intervals of each level. The intervals of one half (of the columns, or of
         the entries) were calibrated on the other half, so that no entry counts for its own interval.
@@ -76,6 +78,11 @@ class Spectrum:
     blurred: float
 
     @property
+    def n_in_use(self) -> int:
+        """Number of directions whose deviation is not negligible beside the largest."""
+        return int((self.deviations > _NEGLIGIBLE * self.deviations.max(initial=0)).sum())
+
+    @property
     def n_above_noise(self) -> int:
         """Number of directions that a column with the median number of entries tells by itself."""
         return int((self.deviations > self.blurred).sum())
@@ -101,6 +108,7 @@ def hold_out(completion) -> HeldOut | None:
     unit = float(np.abs(tried.errors).max()) or 1.0
     keep_in_bounds(completion.bounds, predicted)
     error = unit * float(np.sqrt(np.mean((tried.errors / unit) ** 2)))
+    error = error if error > _rounding(completion, truth) else 0.0
     coverage = np.average(within, axis=0, weights=scores.weights)
     places = tried.rows.astype(np.int64), tried.columns.astype(np.int64) if some is whole else None
     ends = _ends_in_bounds(completion, predicted, low, high)
@@ -180,6 +188,12 @@ def verdict_on(completion) -> Verdict:
     return judge(error, float(found.coverage[np.argmin(np.abs(LEVELS - LEVEL))]))
 
 
+def _rounding(completion, truth) -> float:
+    """The error that rounding may leave in numbers of this size: all rows, or columns, may repeat one another."""
+    unit = float(np.abs(truth).max(initial=0)) or 1.0
+    return _ROUNDING * float(np.finfo(completion.basis.dtype).eps) * unit * float(np.sqrt(np.mean((truth / unit) ** 2)))
+
+
 def _tested(completion, scores: Scores, is_first) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whether each score lies in its intervals, calibrated by the other half of the columns, and where these end."""
     within, low, high = np.empty((is_first.size, LEVELS.size), bool), np.empty(is_first.size), np.empty(is_first.size)
@@ -210,10 +224,23 @@ def _distances(calibration: Calibration, scores: Scores) -> tuple[np.ndarray, np
 
 
 def _spread(completion, columns) -> float:
+    """Root mean square of the known entries about the means of their rows or of their columns, whichever is smaller.
+
+    A level that all entries share would hide that nothing else is explained.
+    """
     o = completion.used.take(columns)
-    x = o.values.astype(np.float64) - (0 if completion.center is None else completion.center[o.rows])
+    x = o.values.astype(np.float64)
+    if completion.center is not None:
+        x = x - completion.center[o.rows]
     unit = float(np.abs(x).max(initial=0)) or 1.0
-    return unit * float(np.sqrt(np.mean((x / unit) ** 2)))
+    x /= unit
+    about = [x]
+    for side in (o.rows, o.entry_columns):
+        counts, sums = np.bincount(side)[side], np.bincount(side, x)[side]
+        several = counts > 1  # An entry that is alone has no mean beside it.
+        deviations = (x - sums / counts)[several] * np.sqrt(counts[several] / (counts[several] - 1))
+        about += [deviations] if several.any() else []
+    return unit * min(float(np.sqrt(np.mean(deviations**2))) for deviations in about)
 
 
 def spectrum(completion) -> Spectrum:

@@ -196,11 +196,14 @@ def _are_labels(lines: list[list[str]]) -> bool:
 def has_row_names(body: list[list[str]], title: str | None) -> bool:
     """Whether the first column holds names: different texts, or whole numbers that count up or have a usual title.
 
-    Text that repeats, such as a city in several rows, is a column of text.
+    Text that repeats, such as a city in several rows, is a column of text. So are signs and digits with an empty cell.
+    Amounts such as $1,200 are numbers.
     """
     cells = [line[0] for line in body]
-    if any(_is_text(cell) for cell in cells):
-        return not has_repeats(cells)
+    texts = [cell for cell in cells if _is_text(cell)]
+    if texts or are_codes(cells):
+        has_words = any(letter.isalpha() for letter in "".join(texts))
+        return not has_repeats(cells) and (has_words or _distinct(cells)) and not any(map(is_any_number, texts))
     if title is None or not all(cell.strip().isdigit() for cell in cells):
         return False
     numbers = [int(cell) for cell in cells]
@@ -215,13 +218,16 @@ def has_repeats(names) -> bool:
 
 
 def text_columns(lines: list[list[str]]) -> dict[int, list[str]]:
-    """The columns with text and without a number in some lines, by position, with their cells that are not empty."""
+    """The columns with text and without a number in some lines, by position, with their cells that are not empty.
+
+    Codes such as 01067 are text.
+    """
     columns: dict[int, list[str]] = {}
     for line in lines:
         for j, cell in enumerate(line):
             if cell.strip() and cell not in MISSING:
                 columns.setdefault(j, []).append(cell)
-    return {j: cells for j, cells in columns.items() if not any(map(is_any_number, cells))}
+    return {j: cells for j, cells in columns.items() if are_codes(cells) or not any(map(is_any_number, cells))}
 
 
 def text_kind(cells) -> str:
@@ -233,6 +239,12 @@ def text_kind(cells) -> str:
 
 def _is_text(cell: str) -> bool:
     return cell not in MISSING and cell.strip() != "" and re.match(NUMBER, cell) is None
+
+
+def are_codes(cells) -> bool:
+    """Whether cells are codes such as the postcode 01067: as numbers they would lose their first digit."""
+    known = [cell.strip() for cell in cells if cell.strip() and cell not in MISSING]
+    return all(map(str.isdigit, known)) and any(cell.startswith("0") and len(cell) > 1 for cell in known)
 
 
 def _distinct(cells: list[str]) -> bool:

@@ -13,7 +13,7 @@ from ..._support.numbers import EXACT
 from ...data.frame_numbers import matrix_of_frame
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
-from .csv import MISSING, Beginning, has_header, has_repeats, has_row_names, plain, text_columns, text_kind
+from .csv import MISSING, Beginning, are_codes, has_header, has_repeats, has_row_names, plain, text_columns, text_kind
 from .csv_cells import NotNumbers, place_in_words, read_columns, units_of
 from .dialects import FOUND_OUT, DialectOptions, with_encoding
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, refuse_beyond_memory, refuse_one_column
@@ -181,6 +181,8 @@ def _first_number(column, missing, styles=STYLES) -> int | None:
 def _kind(path: Path, label: str, column, missing, where) -> str:
     """What a column of text holds; one with numbers beside the text is refused."""
     known, row = _known(column, missing), _first_number(column, missing)
+    if row is not None and are_codes(known.to_pylist()):
+        return "codes with leading zeros"
     if row is not None:
         line = where(row).partition(",")[0]
         raise ValueError(

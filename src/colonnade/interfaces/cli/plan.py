@@ -134,11 +134,11 @@ def _learn_into(planned: dict, completion):
 def _as_it_is(completion) -> str:
     """The fit of the file without any new measurement."""
     partial = completion.observations.partial_columns if completion.observations is not None else ()
-    if not len(partial) or not completion.noise_variance or "fit" not in completion.choices:
+    if not len(partial) or not completion.noise_variance:
         return ""
     typical = int(sorted(completion.observations.n_observed[partial])[len(partial) // 2])
     return (
-        f"Today a column with gaps has {typical:,} known values (median): {completion.choices['fit']}. The plan is for"
+        f"Today a column with gaps has {typical:,} known values (median). {completion.verdict.sentence} The plan is for"
         " plain least squares. With fewer values, `colonnade complete` relies on its prior."
     )
 

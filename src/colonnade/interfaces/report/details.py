@@ -83,9 +83,10 @@ def run_facts(completion, command: str | None) -> dict:
     }
 
 
-def spectrum_words(completion, summary: dict) -> str:
+def spectrum_words(completion, summary: dict, is_mixed: bool = False) -> str:
     """What the picture of the directions shows."""
-    rank, found = completion.rank, spectrum(completion)
+    found = spectrum(completion)
+    rank = found.n_in_use
     if completion.learned is not None and completion.learned.is_exact:
         return f"{_directions(rank)} in use. The known values fit exactly, so there is no noise."
     noise = "" if summary["noise_std"] is None else f" The noise of one value is {summary['noise_std']:.3g}."
@@ -101,6 +102,7 @@ def spectrum_words(completion, summary: dict) -> str:
     return (
         f"{above:,} of {rank:,} directions {are} above the dashed line: the known values of a typical column determine"
         f" {'it' if above == 1 else 'them'}. The model shrinks the others towards zero.{noise}"
+        + (" Units differ here, so the largest numbers dominate this picture." if is_mixed else "")
     )
 
 

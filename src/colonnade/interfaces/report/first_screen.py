@@ -48,6 +48,12 @@ def _error(completion, found: HeldOut | None) -> dict:
     """The one number for the fit: the error of held-out values as a share of the spread of the data."""
     if completion.learned is not None and completion.learned.is_exact:
         return {"label": "Typical error", "number": "0\N{NO-BREAK SPACE}%", "note": "the known values fit exactly"}
+    if found is not None and not found.error:
+        return {
+            "label": "Typical error",
+            "number": "0\N{NO-BREAK SPACE}%",
+            "note": "of hidden values",
+        }
     if found is None or not found.spread:
         return {"label": "Typical error", "number": "unknown", "note": "no known value could be hidden and predicted"}
     note = f"of the data's standard deviation, for {found.truth.size:,} known values that were hidden"
@@ -63,7 +69,7 @@ def _empty(summary: dict) -> list[dict]:
 
 
 def _next(completion, summary: dict, found: HeldOut | None, worst: list) -> list[str]:
-    """One to four things to do."""
+    """What to do, the most important first."""
     word, choices = summary["verdict"]["word"], summary["choices"]
     if not summary["n_filled_entries"] and not summary["n_unfilled_columns"]:
         return ["Nothing: the table had no gaps."]
@@ -84,6 +90,7 @@ def _next(completion, summary: dict, found: HeldOut | None, worst: list) -> list
             "Measure the missing values, or add columns that are related to them.",
         ],
     }[word]
+    steps += summary["advice"]
     steps += _about_intervals(found)
     columns = [plain_name(one["title"].removeprefix("Column ")) for one in worst if one["title"].startswith("Column ")]
     if columns and word == "use it with care":
@@ -102,5 +109,5 @@ def _about_intervals(found: HeldOut | None) -> list[str]:
         return []
     inside = float(found.coverage[np.argmin(np.abs(found.levels - LEVEL))])
     if inside < _NARROW:
-        return [f"Widen the intervals in your mind: only {percent(inside)} of the hidden values are inside."]
+        return [f"Treat the intervals as too narrow: only {percent(inside)} of the hidden values lie inside."]
     return []

@@ -13,7 +13,7 @@ from importlib import resources
 
 from ..._support.atomic_writing import new_file
 from ...uncertainty.diagnostics import hold_out
-from ..summary import label_of, summarise
+from ..summary import label_of, shown_choices, summarise
 from . import details, evidence, maps
 from .cells import sampled, units_of
 from .downloads import downloads
@@ -82,9 +82,9 @@ def _content(completion, command: str | None, name: str | None) -> dict:
         "advice": [line for line in summary["trust"] if ": " in line and not line.startswith("check the data")],
         "columns": columns[: details.MOST_ROWS],
         "n_open": len(columns),
-        "choices": [(label_of(choice), words) for choice, words in completion.choices.items()],
+        "choices": [(label_of(name), words) for name, words in shown_choices(completion.choices, summary["verdict"])],
         "pictures": details.pictures(completion, found),
-        "spectrum": details.spectrum_words(completion, summary),
+        "spectrum": details.spectrum_words(completion, summary, units.is_mixed),
         "run": details.run_facts(completion, command),
     }
 

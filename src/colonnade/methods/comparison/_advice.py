@@ -13,14 +13,15 @@ _EXACT = 1e-8  # Relative error up to which data count as recovered.
 _HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
 _CHANCE = 2.0  # Standard errors within which two errors count as equal.
 _SLIGHT = 1.01  # Ratio of two errors up to which neither method is preferred, even if it is no chance.
+_LARGE = 1.25  # Ratio to the least error beyond which an error is never called about equal; the advice then names chance.
 _MORE = 1.2  # Ratio of two numbers of entries from which they are no longer about equal.
 
 
 def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | None]:
     """The sentence, and the method that it names; None if it names none.
 
-    `done` is in the order of the errors, `losses` the mean square error of every column by method, `spread` the error
-    of predicting the row means.
+    `done` is in the order of the errors, `spread` the error of predicting the row means. `losses` holds the mean square
+    error of every column or row by method.
     """
     if not done:
         return "no method finished; the lines above say why.", None
@@ -37,14 +38,16 @@ def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | 
         words = f"is off by {best.relative_error:.1%} of the spread of the data; compare it with other methods."
         return f"{label(best.method)} {words}", best.method
     slight, pair = _SLIGHT * best.relative_error, lambda r: (losses[best.method], losses[r.method])
-    equal = list(takewhile(lambda r: r.relative_error <= slight or not _clearly_worse(*pair(r)), done))
-    if any(r.method == "row_means" for r in equal):
+    chance = list(takewhile(lambda r: r.relative_error <= slight or not _clearly_worse(*pair(r)), done))
+    equal = [r for r in chance if r.relative_error <= _LARGE * best.relative_error]
+    if any(r.method == "row_means" for r in chance):
         return (
             "no method predicts clearly better than row means and an offset; use these, and look with inspect whether"
             " more entries would help."
         ), None
     if len(equal) == 1:
-        return f"use {label(best.method)}; {_words(best, done[1])}.", best.method
+        doubt = " The difference may be chance: hide more values to be sure." if len(chance) > 1 else ""
+        return f"use {label(best.method)}; {_words(best, done[1])}.{doubt}", best.method
     names = ", ".join(label(r.method) for r in equal[:-1]) + f" and {label(equal[-1].method)}"
     choice, reason = _choice(equal)
     return f"{names} predict about equally well; use {label(choice)}, which {reason}.", choice
@@ -69,5 +72,5 @@ def _words(best: Result, second: Result) -> str:
 
 
 def _clearly_worse(best, other) -> bool:
-    """By more than chance, the columns taken as independent; their root mean squares have the lighter tails."""
+    """By more than chance, the columns or rows taken as independent; their root mean squares have the lighter tails."""
     return is_no_chance(np.sqrt(other) - np.sqrt(best), _CHANCE)

@@ -20,7 +20,7 @@ _LARGEST = np.finfo(np.float64).max
 
 
 def judged(name: str, run, task: Task, hidden: Hidden) -> tuple[Result, np.ndarray]:
-    """The result of a method, and its mean square error in every column that has hidden entries."""
+    """The result of a method, and its mean square error in every column, or row, that has hidden entries."""
     before = 0 if task.source is None else task.source.entries_read
     start = time.perf_counter()
     try:
@@ -91,6 +91,10 @@ def _in_units(off, hidden: Hidden) -> np.ndarray:
 
 
 def _losses(relative, hidden: Hidden) -> np.ndarray:
-    """Mean square error of every column that has hidden entries, in units of the spread of rows or columns."""
-    sums, counts = np.bincount(hidden.columns, relative**2), np.bincount(hidden.columns)
-    return sums[counts > 0] / counts[counts > 0]
+    """Mean square error of every column that has hidden entries, in units of the spread of rows or columns.
+
+    Where the entries lie in more rows than columns, that of every row: few columns are too few to judge by.
+    """
+    sides = [np.unique(side, return_inverse=True)[1] for side in (hidden.columns, hidden.rows)]
+    side = max(sides, key=lambda side: side.max())
+    return np.bincount(side, relative**2) / np.bincount(side)

@@ -142,10 +142,10 @@ def learn(
         misfits = _misfits(space, observations.take(asked), partial(_row_means, observations)) if space.rank else 0
         if misfits is not None:
             choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
-            fit = "the data fit to rounding: plain least squares is exact"
-            fit += f", but for {misfits} of {asked.size:,} columns that were looked at" if misfits else ""
+            fit = "the known values fit exactly, up to rounding"
+            fit += f", except in {misfits} of {asked.size:,} columns that were tested" if misfits else ""
             if space.rank == 0 and observations.values.any():
-                fit = "the full columns are zero and tell nothing of the others"
+                fit = "the complete columns are zero, so they do not explain the others"
             return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
     if is_auto(shrinkage) and tame is not observations:
         return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=tame)
@@ -157,7 +157,7 @@ def learn(
 
     variances = space_with(center=center is True).variances
     if variances.size and not 1e-280 < variances[0] < 1e280:
-        return without_judging("variances of such numbers leave the range: rescale the data")
+        return without_judging("not tested, because squares of such numbers overflow; rescale the data")
     n_full = observations.full_columns.size
     # A few columns say little of others: half of many full ones, with entries hidden, say more.
     if observations.n_observed[asked].sum() < _FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
@@ -245,7 +245,7 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
     limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
     limit = limit or None  # equal columns about their means have no direction
     space = fit_column_space(o, rank=limit, center=center)
-    how = "by leaving out" if lesson.has_chosen_rank else _ALL_DIRECTIONS
+    how = "chosen by cross-validation" if lesson.has_chosen_rank else _ALL_DIRECTIONS
     words = choices_in_words(space, center, lesson.noise_variance, rank, how)["rank"]
     return Lesson(space, lesson.noise_variance, {**lesson.choices, "rank": words})
 
@@ -283,8 +283,7 @@ def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrink
         enough = noise >= min(_LESS_NOISE * whole.noise_variance, noise[-1])
         shorter = _judge(truncated(space, drop), asked, noise[enough])
         best = shorter if shorter.error <= _AS_GOOD * whole.error else whole
-    how = _ALL_DIRECTIONS if best is whole else "by leaving out"
-    how += ", with a constant offset per column" if offset else ""
+    how = _ALL_DIRECTIONS if best is whole else "chosen by cross-validation"
     choices = choices_in_words(best.space, space.center is not None, best.noise_variance, rank, how, offset)
     choices["fit"] = _fit_words(best, asked, spaces[0].center)
     has_chosen = rank == "auto" and best is not whole
@@ -327,12 +326,12 @@ def _steps(space: ColumnSpace) -> np.ndarray:
 
 
 def choices_in_words(space, center, noise_variance, rank, how="", offset=0.0) -> dict:
-    """Rank, center and shrinkage as a completion tells them."""
-    asked = f"{rank} asked for" if rank != "auto" else how
+    """Rank, center and shrinkage in words."""
+    count = f"{space.rank} direction{'' if space.rank == 1 else 's'}"
+    reasons = ["as given" if rank != "auto" else how, "with a constant offset per column" if offset else ""]
     return {
-        "rank": f"{space.rank} direction{'' if space.rank == 1 else 's'}" + (f", {asked}" if asked else ""),
-        "center": ("row means of the full columns" if center else "none")
-        + (f", and an offset for each column ({offset:g} of an entry's variance)" if offset else ""),
+        "rank": ", ".join([count, *filter(None, reasons)]),
+        "center": "row means of the complete columns" if center else "none",
         "shrinkage": f"noise variance {noise_variance:.3g}" if noise_variance else "none, plain least squares",
     }
 
@@ -344,12 +343,12 @@ def _fit_words(best: _Candidate, asked: ValidationColumns, means) -> str:
         return float(np.sqrt((asked.sizes(center) * asked.weights).mean()))
 
     about_means, about_zero = np.inf if means is None else spread_about(means), spread_about(None)
-    spread, about = min((about_means, "their spread about the row means"), (about_zero, "their size"))
+    spread, about = min((about_means, "the standard deviation about row means"), (about_zero, "a value's typical size"))
     share = np.sqrt(best.losses.mean()) / spread if spread else 0.0
-    said = f"entries left out are predicted with an error of {share:.1%} of {about}"
+    said = f"cross-validation: the typical error is {100 * share:.3g} % of {about}"
     if n_far := int((asked.weights < 1).sum()):
         what = "columns" if asked.by_columns else "entries"
-        said += f", not counting what is far worse in {n_far} of {best.losses.size:,} {what}"
+        said += f" ({n_far} of {best.losses.size:,} {what} are predicted far worse and count less)"
     if share > 0.7:
-        said += ": the full columns explain little. The data are not of low rank, or have more directions than these"
+        said += ": the complete columns explain little. The data are not of low rank, or need more complete columns"
     return said

@@ -105,11 +105,11 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps) -> tuple
     if n_sweeps == 0:
         return lesson, 1.0
     if is_auto(n_sweeps) and not lesson.noise_variance:
-        return _unrefined(lesson, "none: there is nothing to gain")
+        return _unrefined(lesson, "none, because plain least squares needs none")
     if not _squares_fit(observations):
-        return _unrefined(lesson, "none: squares of such numbers leave the range; rescale the data")
+        return _unrefined(lesson, "none, because squares of such numbers overflow; rescale the data")
     if lesson.space.rank == 0 or not observations.n_observed[observations.partial_columns].any():
-        return _unrefined(lesson, "none: there are no entries to learn from")
+        return _unrefined(lesson, "none, because the columns with gaps have no values to learn from")
     by_rows = not is_auto(n_sweeps) or (
         _rows_are_affordable(observations, lesson)
         and _optimism(lesson.space, lesson.noise_variance, observations, by_rows=True)[1] < _MOST_OPTIMISM
@@ -117,10 +117,10 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps) -> tuple
     known = observations if by_rows else _some_columns(observations, lesson)
     count = _SWEEPS if is_auto(n_sweeps) else n_sweeps
     *_, space = _sweeps(lesson.space, lesson.noise_variance, known, by_rows, count)
-    what = "over rows and columns" if by_rows else "that learn the prior from the partial columns too"
+    what = "over rows and columns" if by_rows else "over the columns with gaps"
     choices = {**lesson.choices, "refine": f"{count} sweep{'' if count == 1 else 's'} {what}"}
     if "fit" in choices:
-        choices["fit"] = f"before the refinement, {choices['fit']}"
+        choices["fit"] = f"before the sweeps, {choices['fit']}"
     pull, optimism = _optimism(space, lesson.noise_variance, known, by_rows)
     return replace(lesson, space=replace(space, pull=pull), choices=choices, moved_rows=by_rows), optimism
 
