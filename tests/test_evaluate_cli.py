@@ -128,3 +128,8 @@ def test_the_page_of_many_and_of_no_new_models(rng):
     M[20:, :40] = np.nan
     page = evaluation_html(co.evaluation.score(M))
     assert "The first 30 of 40 are shown" in page and page.count("<circle") <= 40
+
+
+def test_compare_of_exact_models_is_json(tables, run):
+    record = json.loads(run("evaluate", "compare", "known.csv", "m0", "m1", "--json")[1])
+    assert record["freedom"] is None and record["standard_error"] == 0

@@ -224,3 +224,16 @@ def test_tasks_without_weight_do_not_count():
         assert found.more_to_halve()[0] == 33  # 58 of 100 have a quarter of the variance of 25 of 100.
         assert co.evaluation.compare(found, 0, 1).n_common == 25
         np.testing.assert_allclose(found.table.score[2:], M[:100, 2:].mean(axis=0))
+
+
+def test_answers_to_tasks_without_weight_are_no_answers():
+    M = answers(np.random.default_rng(3), 150, 24)
+    options = {"groups": np.repeat(["a", "b"], [100, 50]), "task_weights": {"a": 1, "b": 0}}
+    found = co.evaluation.score(with_gaps(M, [23], np.arange(100, 120)), **options)
+    assert dict(found.remarks)[23].startswith("no answer")
+    new = found.table[23]
+    difference = co.evaluation.compare(found, 23, 0)
+    # The score has the normal distribution, so the difference to an exact score has no other interval.
+    middle = 2 * abs(new.score - new.low), 2 * abs(new.high - new.score)
+    assert min(middle) * 0.8 < difference.high - difference.low < max(middle) * 1.2
+    assert difference.more_questions is None or difference.more_questions <= 100

@@ -154,7 +154,12 @@ def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) 
     return Trust(bias, max(1.0, float(at)), *known_range)
 
 
-def t_quantile(level: float, n_answers) -> np.ndarray:
-    """Two-sided quantile of Student's t; models without an answer have that of the normal distribution."""
+def degrees_of_freedom(n_answers) -> np.ndarray:
+    """Of Student's t; models without an answer have the normal distribution."""
     n = np.asarray(n_answers)
-    return np.where(n > 0, stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1)), stats.norm.ppf((1 + level) / 2))
+    return np.where(n > 0, np.maximum(n - 1, 1), np.inf)
+
+
+def t_quantile(level: float, n_answers) -> np.ndarray:
+    """Two-sided quantile of Student's t."""
+    return stats.t.ppf((1 + level) / 2, degrees_of_freedom(n_answers))
