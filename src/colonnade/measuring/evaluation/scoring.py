@@ -190,7 +190,7 @@ def estimate_all(answers: Answers, domains, sampling: Sampling, level: float, rn
     new = np.setdiff1d(partial, answers.known)
     patterns = answers.seen[:, new if new.size else partial]
     hidden, models = [], [(new, fit_item_model(*_columns(answers, answers.known), answers.scale))]
-    for columns, model, one in hide_in_turn(answers, patterns, domains, sampling, rng):
+    for columns, model, one in hide_in_turn(answers, models[0][1], patterns, domains, sampling, rng):
         left = np.setdiff1d(np.intersect1d(columns, partial), np.concatenate([c for c, _ in models]))
         models.append((left, model))  # A partial known model is scored by a model that did not learn from it.
         hidden.append(one)
