@@ -128,3 +128,18 @@ def test_the_page_of_many_and_of_no_new_models(rng):
     M[20:, :40] = np.nan
     page = evaluation_html(co.evaluation.score(M))
     assert "The first 30 of 40 are shown" in page and page.count("<circle") <= 40
+
+
+def test_compare_of_exact_models_is_json(tables, run):
+    record = json.loads(run("evaluate", "compare", "known.csv", "m0", "m1", "--json")[1])
+    assert record["freedom"] is None and record["standard_error"] == 0
+
+
+def test_no_rank_where_no_model_answered_everything(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    M = answers(np.random.default_rng(0), 60, 12)
+    M[np.random.default_rng(1).random(M.shape) < 0.2] = np.nan
+    write_table(tmp_path / "gaps.csv", M, [f"m{j}" for j in range(12)])
+    code, out, _ = run("evaluate", "score", "gaps.csv", "--report", "page.html")
+    assert code == 0 and "0 of them answered all" in out and "rank" not in out
+    assert ", rank 1" not in (tmp_path / "page.html").read_text()

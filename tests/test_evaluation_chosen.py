@@ -94,3 +94,39 @@ def test_questions_are_chosen_from_a_random_pool_of_limited_size(rng):
     pool = np.sort(np.random.default_rng(0).choice(300, 40, replace=False))
     assert set(found[0]) <= set(pool)
     assert len({tuple(rows) for rows in found}) > 1
+
+
+def test_remarks_on_chosen_questions_do_not_contradict_the_score():
+    M = answers(np.random.default_rng(2), 400, 40, shift=9.0, n_shifted=4)
+    new = np.arange(36, 40)
+    found = co.evaluation.score(with_gaps(M, new, co.evaluation.select(M[:, :36], 60, design="chosen")))
+    assert [j for j, _ in found.remarks] == new.tolist()
+    for _, words in found.remarks:
+        assert "chosen" in words and "its answers put it beyond them" in words and "rests on its own" not in words
+
+
+def test_chosen_intervals_of_a_difference_to_a_known_model_are_those_of_the_score():
+    M = answers(np.random.default_rng(1), 200, 30)
+    found = co.evaluation.score(with_gaps(M, [29], co.evaluation.select(M[:, :29], 25, design="chosen")))
+    difference = co.evaluation.compare(found, 29, 0)
+    new = found.table[29]
+    assert difference.high - difference.low == pytest.approx(new.high - new.low, rel=1e-9)
+
+
+def test_chosen_questions_with_weights_of_tasks():
+    M = answers(np.random.default_rng(1), 200, 30)
+    options = {"groups": np.repeat(["a", "b"], [150, 50]), "task_weights": "macro"}
+    with pytest.raises(ValueError, match="knows no weights of tasks"):
+        co.evaluation.select(M[:, :29], 25, design="chosen", **options)
+
+
+def test_a_generator_serves_drawn_and_chosen_models_alike():
+    """What one estimate draws does not shift the other, and a Generator gives what its seed would."""
+    M = answers(np.random.default_rng(1), 200, 30)
+    rows = co.evaluation.select(M[:, :28], 25, design="chosen")
+    K = with_gaps(M, [28, 29], rows)
+    seed = int(np.random.default_rng(5).integers(2**31))
+    one = co.evaluation.score(K, random_state=np.random.default_rng(5)).table
+    other = co.evaluation.score(K, random_state=seed).table
+    np.testing.assert_array_equal(one.high, other.high)
+    np.testing.assert_array_equal(one.high, co.evaluation.score(K, random_state=seed, design="chosen").table.high)

@@ -144,3 +144,11 @@ def test_chosen_questions_are_known_by_their_file(rng):
         co.evaluation.score(K, questions=drawn, groups=groups, task_weights="macro")
     with pytest.raises(ValueError, match="leaves nothing to chance"):
         co.evaluation.draw(M, 30, design="chosen", cost=np.ones(120))
+
+
+def test_plans_of_few_models_fall_steadily():
+    """Twelve hidden models say little about the widening at one size; all sizes share one."""
+    M = answers(np.random.default_rng(0), 400, 12)
+    found = co.evaluation.plan(M, 0.05)
+    beyond = found.beyond / np.sqrt(1 / found.questions - 1 / 400)
+    assert beyond.max() / beyond.min() < 1.7

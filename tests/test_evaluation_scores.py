@@ -9,7 +9,7 @@ import colonnade as co
 from colonnade.measuring.evaluation.ability import predict
 from colonnade.measuring.evaluation.answers import as_answers
 from colonnade.measuring.evaluation.estimate import estimate_parts
-from colonnade.measuring.evaluation.item_model import fit_item_model
+from colonnade.measuring.evaluation.item_model import fit_item_model, fit_without
 from colonnade.measuring.evaluation.sampling import Sampling
 
 from problems import processor_time
@@ -227,3 +227,30 @@ def test_tasks_without_weight_do_not_count():
         assert found.more_to_halve()[0] == 33  # 58 of 100 have a quarter of the variance of 25 of 100.
         assert co.evaluation.compare(found, 0, 1).n_common == 25
         np.testing.assert_allclose(found.table.score[2:], M[:100, 2:].mean(axis=0))
+
+
+def test_answers_to_tasks_without_weight_are_no_answers():
+    M = answers(np.random.default_rng(3), 150, 24)
+    options = {"groups": np.repeat(["a", "b"], [100, 50]), "task_weights": {"a": 1, "b": 0}}
+    found = co.evaluation.score(with_gaps(M, [23], np.arange(100, 120)), **options)
+    assert dict(found.remarks)[23].startswith("no answer")
+    new = found.table[23]
+    difference = co.evaluation.compare(found, 23, 0)
+    # The score has the normal distribution, so the difference to an exact score has no other interval.
+    middle = 2 * abs(new.score - new.low), 2 * abs(new.high - new.score)
+    assert min(middle) * 0.8 < difference.high - difference.low < max(middle) * 1.2
+    assert difference.more_questions is None or difference.more_questions <= 100
+
+
+@pytest.mark.parametrize("n", [5, 30])
+def test_a_model_without_some_columns_learned_nothing_from_them(n):
+    """Short fits from the whole model give what fits anew give, also where fewer directions are left."""
+    M = answers(np.random.default_rng(0), 200, n)
+    a = as_answers(co.Observations.from_dense(M))
+    whole, kept = fit_item_model(a.Y, a.weights, a.scale), np.arange(2, n)
+    short = fit_without(whole, a.Y[:, kept], a.weights[:, kept], kept)
+    anew = fit_item_model(a.Y[:, kept], a.weights[:, kept], a.scale)
+    assert short.loadings.shape == anew.loadings.shape
+    off = np.sqrt(np.mean((short.known_answers() - anew.known_answers()) ** 2))
+    leaked = np.sqrt(np.mean((whole.known_answers()[:, kept] - anew.known_answers()) ** 2))
+    assert off < 0.01 if n == 5 else off < leaked

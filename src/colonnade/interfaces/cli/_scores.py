@@ -31,10 +31,10 @@ def _line(name: str, row, m: int, n_known: int, level: float, rows: str, columns
 
     if row.score != row.score:
         return f"{shown(name)}: {row.n_observed:,} of {m:,} {rows}, which determine no score."
+    rank = f"; rank {row.rank} among {n_known:,} known {columns}, {row.rank_low} to {row.rank_high}"
     return (
         f"{shown(name)}: {row.n_observed:,} of {m:,} {rows}; score {row.score:.4f}, {level:.0%} interval"
-        f" {row.low:.4f} to {row.high:.4f}; rank {row.rank} among {n_known:,} known {columns}, {row.rank_low} to"
-        f" {row.rank_high}."
+        f" {row.low:.4f} to {row.high:.4f}{rank if n_known else ''}."
     )
 
 

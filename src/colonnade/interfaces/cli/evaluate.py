@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -282,7 +283,8 @@ def compare_command(
         found = compare(answered.observations, a, b, level=level, questions=questions, **averaged)
     if as_json:
         chance = {"a_beats_b": found.a_beats_b, "drop": drop, "probability_of_drop": found.probability_of_drop(drop)}
-        say(json.dumps(vars(found) | chance, allow_nan=False))
+        freedom = {"freedom": found.freedom if math.isfinite(found.freedom) else None}  # JSON has no infinity.
+        say(json.dumps(vars(found) | freedom | chance, allow_nan=False))
         return
     say(str(found))
     if drop:

@@ -83,9 +83,10 @@ def _headline(scores, m: int, n: int) -> dict:
     if not new.size:
         return {"seen": seen, "best": "Every score is exact.", "trust": "There is nothing to predict."}
     best = int(new[0])
+    rank = f", rank {_ranks(scores, best)}" if new.size < n else ""
     stands = (
         f"{_name(scores, best)}: {_number(table.score[best])}, {_number(table.low[best])} to"
-        f" {_number(table.high[best])}, rank {_ranks(table[best])}."
+        f" {_number(table.high[best])}{rank}."
     )
     return {"seen": seen, "best": stands, "trust": _trust(scores)}
 
@@ -108,7 +109,7 @@ def _model(scores, j: int) -> dict:
         "answers": f"{row.n_observed:,}",
         "score": _number(row.score),
         "interval": f"{_number(row.low)} to {_number(row.high)}",
-        "rank": _ranks(row),
+        "rank": _ranks(scores, j),
         "predicted": _number(row.predicted),
         "own_weight": f"{row.own_weight:.0%}",
         "halve": f"{more:,}" + (" (all)" if row.n_observed + more >= m else ""),
@@ -155,7 +156,11 @@ def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _ranks(row) -> str:
+def _ranks(scores, j: int) -> str:
+    """Rank among the models that answered everything; a dash if there is none."""
+    row = scores.table[j]
+    if scores.new.size == scores.table.size:
+        return "–"
     low, high = int(row.rank_low), int(row.rank_high)
     return f"{int(row['rank'])}" if low == high else f"{int(row['rank'])} ({low} to {high})"
 

@@ -15,7 +15,6 @@ from scipy import stats
 from ..._support.arguments import as_places, as_real
 from ..._support.html import html_lines
 from .scoring import Scores, score
-from .trust import t_quantile
 
 _FEWEST_MORE = 1  # A decision needs at least one more question where the interval still holds 0.
 
@@ -108,10 +107,10 @@ def compare(data, a, b, *, level: float = 0.9, **options) -> Comparison:
     widening = max(e.widening[i], e.widening[j])
     m, answered = found.n_counted
     counts = answered[[i, j]]
-    freedom = max(int(min(np.where(counts < m, counts, counts.max()))) - 1, 1)
+    freedom = float(min(e.freedom[i], e.freedom[j]))
     error = widening * float(np.sqrt(variance))
     difference = float(e.score[i] - e.score[j])
-    half = float(t_quantile(level, freedom + 1)) * error
+    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     common = int((found.answers.seen[:, i] & found.answers.seen[:, j])[found.counted].sum())
     more = _more_questions(abs(difference), half, int(counts.min()), m)
     return Comparison(
@@ -133,7 +132,8 @@ def _more_questions(difference: float, half: float, k: int, m: int) -> int | Non
     """Questions until half a width, which falls as sqrt(1 / k - 1 / m), is below the difference."""
     if half <= difference:
         return 0
-    if difference == 0 or k == 0:
+    if difference == 0:
         return None
+    answered, k = k, max(k, 1)  # A model without an answer counts as if it had one: any has more to say.
     needed = 1 / (1 / m + (1 / k - 1 / m) * (difference / half) ** 2)
-    return min(max(int(np.ceil(needed)) - k, _FEWEST_MORE), m - k)
+    return min(max(int(np.ceil(needed)) - answered, _FEWEST_MORE), m - answered)

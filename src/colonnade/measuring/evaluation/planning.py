@@ -16,7 +16,7 @@ from ..._support.threads import one_blas_thread
 from ...data.observations import as_observations
 from .answers import Answers, as_answers
 from .design import balanced_sample, inclusion_probabilities
-from .item_model import fit_item_model
+from .item_model import ItemModel, fit_item_model
 from .sampling import Sampling
 from .selecting import as_cost
 from .tasks import as_tasks
@@ -101,7 +101,10 @@ def plan(data, half_width: float = 0.02, *, level: float = 0.9, cost=None, known
     m = o.shape[0]
     most = max(m // 2, 1)  # With all questions an interval has no width.
     sizes = np.unique(np.geomspace(min(10, most), most, _SIZES).astype(int))
-    halves = np.array([_half_widths(answers, int(k), level, rng) for k in sizes]) * answers.scale.width
+    model = fit_item_model(answers.Y[:, answers.known], answers.weights[:, answers.known], answers.scale)
+    widths, widening = zip(*(_half_widths(answers, model, int(k), level, rng) for k in sizes))
+    # Few hidden models say little about the widening at one size; it does not depend on the size.
+    halves = np.array(widths) * np.mean(widening) * answers.scale.width
     needed = [_needed(sizes, halves[:, column], half_width, m) for column in (0, 1)]
     costs = [None if prices is None else float(n * prices.mean()) for n in needed]
     saved = None if prices is None else float(np.mean(np.sqrt(prices)) ** 2 / np.mean(prices))
@@ -109,19 +112,22 @@ def plan(data, half_width: float = 0.02, *, level: float = 0.9, cost=None, known
     return QuestionPlan(half_width, level, m, sizes, halves[:, 0], halves[:, 1], *needed, *costs, *least)
 
 
-def _half_widths(answers: Answers, k: int, level: float, rng) -> tuple[float, float]:
-    """Root mean square half widths of hidden known models, combined with the prediction and by own answers alone."""
+def _half_widths(answers: Answers, model: ItemModel, k: int, level: float, rng) -> tuple[tuple[float, float], float]:
+    """Root mean square half widths of hidden known models, combined with the prediction and by own answers alone.
+
+    The factor by which intervals are widened comes second, it is not in the half widths.
+    """
     m = answers.Y.shape[0]
     tasks = as_tasks(m, None, "micro")
-    model = fit_item_model(answers.Y[:, answers.known], answers.weights[:, answers.known], answers.scale, n_sweeps=12)
     pattern = np.zeros((m, 1), bool)
     pattern[balanced_sample(model, inclusion_probabilities(tasks.shares, tasks.strata, k), tasks.strata, rng)] = True
-    hidden = [one for _, _, one in hide_in_turn(answers, pattern, [tasks.weights], Sampling(tasks.strata), rng)]
+    hidden = [one for _, _, one in hide_in_turn(answers, model, pattern, [tasks.weights], Sampling(tasks.strata), rng)]
     trust = learned_trust(hidden, 0, score_range(answers, answers.known, tasks.weights), level)
     squares = [combine(h.parts[0], trust.bias_variance, *h.ranges[0]).variance for h in hidden]
-    quantile = float(t_quantile(level, k)) * trust.widening
+    quantile = float(t_quantile(level, k))
     own = [h.parts[0].own_variance for h in hidden]
-    return tuple(quantile * float(np.sqrt(np.mean(np.concatenate(v)))) for v in (squares, own))
+    combined, alone = (quantile * float(np.sqrt(np.mean(np.concatenate(v)))) for v in (squares, own))
+    return (combined, alone), trust.widening
 
 
 def _needed(sizes, halves, wanted: float, m: int) -> int:

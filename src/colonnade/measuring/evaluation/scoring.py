@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ..._support.arguments import as_choice, as_generator, as_indices, as_real
+from ..._support.arguments import as_choice, as_generator, as_indices, as_real, as_seed
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations, as_observations
 from .ability import Prediction, predict
@@ -20,7 +20,7 @@ from .questions import DESIGNS, Questions, as_questions
 from .remarks import remarks_of
 from .sampling import Sampling
 from .tasks import as_clusters, as_tasks
-from .trust import Trust, combine, hide_in_turn, learned_trust, score_range, t_quantile
+from .trust import Trust, combine, degrees_of_freedom, hide_in_turn, learned_trust, score_range, t_quantile
 
 FIELDS = [
     ("n_observed", np.int64),
@@ -33,7 +33,6 @@ FIELDS = [
     ("predicted", float),
     ("own_weight", float),
 ]
-_UNLIKE_RANDOM = 1e-3  # P-value below which the difficulty of the asked questions is no draw at random.
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,7 @@ class Estimates:
     beyond: np.ndarray
     correction_error: np.ndarray
     widening: np.ndarray
+    freedom: np.ndarray  # Of Student's t; infinite where no variance was estimated from answers.
     influence: np.ndarray
 
 
@@ -158,7 +158,7 @@ def score(
     design = as_choice("design", design, ("auto", *DESIGNS))
     tasks, clusters = as_tasks(o.shape[0], groups, task_weights), as_clusters(o.shape[0], clusters)
     known = None if known is None else np.unique(as_indices("known", known, o.shape[1]))
-    rng = as_generator(0 if random_state is None else random_state)
+    seed = 0 if random_state is None else as_seed(random_state)  # One for both estimates: neither shifts the other.
     answers = as_answers(o, known)
     by_task = [tasks.domain(t) for t in range(len(tasks.names))] if len(tasks.names) > 1 else []
     questions = as_questions(questions)
@@ -167,16 +167,16 @@ def score(
         raise ValueError('design "chosen" is for the mean over all questions; draw the questions for weighted tasks')
     recorded = None if questions is None or design == "chosen" else questions.probabilities_of_rows(o)
     sampling = Sampling(tasks.strata, clusters, recorded)
-    found, surprises, expected = estimate_all(answers, [tasks.weights, *by_task], sampling, level, rng)
+    counted = tasks.weights > 0
+    found, surprises, expected = estimate_all(answers, [tasks.weights, *by_task], sampling, level, as_generator(seed))
     table = _table(o, answers, found[0])
-    remarks = remarks_of(answers, found[0], _unlike_random(answers, sampling), o.n_observed)
-    remarks += _asked_elsewhere(answers, sampling)
+    remarks = remarks_of(answers, found[0], sampling, counted)
     if design in ("auto", "chosen") and tasks.is_uniform:
         chosen = recognised(o) if design == "auto" else ~answers.full
         if chosen.any():
-            remarks += _use_chosen(answers, table, found[0], chosen, (o, level, rng))
+            remarks = [one for one in remarks if not chosen[one[0]]]
+            remarks += _use_chosen(answers, table, found[0], chosen, (o, level, as_generator(seed)))
     named = {name: _short_table(answers, one) for name, one in zip(tasks.names, found[1:])}
-    counted = tasks.weights > 0
     return Scores(table, named, sorted(remarks), level, surprises, expected, o, answers, found[0], counted)
 
 
@@ -190,7 +190,7 @@ def estimate_all(answers: Answers, domains, sampling: Sampling, level: float, rn
     new = np.setdiff1d(partial, answers.known)
     patterns = answers.seen[:, new if new.size else partial]
     hidden, models = [], [(new, fit_item_model(*_columns(answers, answers.known), answers.scale))]
-    for columns, model, one in hide_in_turn(answers, patterns, domains, sampling, rng):
+    for columns, model, one in hide_in_turn(answers, models[0][1], patterns, domains, sampling, rng):
         left = np.setdiff1d(np.intersect1d(columns, partial), np.concatenate([c for c, _ in models]))
         models.append((left, model))  # A partial known model is scored by a model that did not learn from it.
         hidden.append(one)
@@ -227,13 +227,14 @@ def _exact(answers: Answers, domain) -> Estimates:
     zero = np.zeros_like(score)
     return Estimates(
         score, zero, score.copy(), score.copy(), score.copy(), zero + 1, zero.copy(), zero.copy(), zero + 1,
-        np.zeros(answers.Y.shape),
+        zero + np.inf, np.zeros(answers.Y.shape),
     )  # fmt: skip
 
 
 def _fill(result: Estimates, columns, parts, trust: Trust, level: float, bounded: bool) -> None:
     combined = combine(parts, trust.bias_variance, trust.low, trust.high)
-    quantile = trust.widening * t_quantile(level, parts.n_answers)
+    freedom = degrees_of_freedom(parts.n_answers)
+    quantile = trust.widening * stats.t.ppf((1 + level) / 2, freedom)
     complete = (parts.own_variance == 0) & (parts.model_variance == 0)
     variance = np.where(complete, 0.0, combined.variance)
     low, high = ends(combined.score, variance, quantile, bounded)
@@ -249,6 +250,7 @@ def _fill(result: Estimates, columns, parts, trust: Trust, level: float, bounded
         (result.beyond, combined.beyond),
         (result.correction_error, np.sqrt(own)),
         (result.widening, trust.widening),
+        (result.freedom, np.where(complete, np.inf, freedom)),
     ):
         field[columns] = value
     result.influence[:, columns] = parts.influence
@@ -286,48 +288,13 @@ def _short_table(answers: Answers, found: Estimates) -> np.recarray:
     return table
 
 
-def _asked_elsewhere(answers: Answers, sampling: Sampling) -> list:
-    """Remarks on new models that answered questions beside those of the file."""
-    if sampling.probabilities is None:
-        return []
-    new = np.setdiff1d(np.flatnonzero(~answers.full & answers.seen.any(axis=0)), answers.known)
-    words = "it answered questions that are not in the file of questions: they count as given, as a random draw"
-    return [(int(j), words) for j in new[~sampling.recorded(answers.seen[:, new])]]
-
-
-def _unlike_random(answers: Answers, sampling: Sampling) -> np.ndarray:
-    """Which partial columns have questions whose difficulty for the known models is no random draw, shape (n,)."""
-    seen, weights = answers.seen, answers.weights[:, answers.known]
-    count = np.maximum(weights.sum(axis=1), 1e-300)
-    difficulty = (answers.Y[:, answers.known] * weights).sum(axis=1) / count
-    unlike = np.zeros(seen.shape[1], bool)
-    told = np.zeros_like(unlike) if sampling.probabilities is None else sampling.recorded(seen)
-    for j in np.flatnonzero(~answers.full & seen.any(axis=0) & ~told):
-        statistic, freedom = _drawn_statistic(difficulty, seen[:, j], sampling.strata)
-        unlike[j] = stats.norm.sf(abs(statistic)) * 2 < _UNLIKE_RANDOM and freedom > 2
-    return unlike
-
-
-def _drawn_statistic(difficulty, seen, strata) -> tuple[float, int]:
-    """Difference of sample and population means within strata, over its standard error for random draws."""
-    difference, variance, n = 0.0, 0.0, 0
-    for stratum in np.unique(strata):
-        inside = strata == stratum
-        k, size = int(seen[inside].sum()), int(inside.sum())
-        if 0 < k < size:
-            values = difficulty[inside]
-            difference += k * (values[seen[inside]].mean() - values.mean())
-            variance += k * values.var() * (1 - k / size)
-            n += k
-    return (difference / np.sqrt(variance), n) if variance > 0 else (0.0, n)
-
-
 def _use_chosen(answers: Answers, table, found: Estimates, chosen, given) -> list:
     """Replace the scores of columns with chosen questions by those of the model that they were chosen for.
 
     `given` are the observations, the level and the random generator of `scores_of_chosen`.
     """
     o, level, _ = given
+    unlike = found.beyond >= 0.5
     score, half = scores_of_chosen(*given)
     limits = o.values.min(), o.values.max()
     half = np.minimum(half, limits[1] - limits[0])
@@ -335,10 +302,11 @@ def _use_chosen(answers: Answers, table, found: Estimates, chosen, given) -> lis
         table[field][chosen] = value[chosen].clip(*limits)
         getattr(found, field)[chosen] = answers.scale.to_unit(table[field][chosen])
     found.variance[chosen] = (half / t_quantile(level, 0) / answers.scale.width)[chosen] ** 2
-    for field, value in ((found.own_weight, 0.0), (found.beyond, 0.0), (found.widening, 1.0)):
+    for field, value in ((found.own_weight, 0.0), (found.beyond, 0.0), (found.widening, 1.0), (found.freedom, np.inf)):
         field[chosen] = value
     found.influence[:, chosen] = 0.0
     table.own_weight[chosen] = 0.0
     _rank(table, o)
     words = "its questions were chosen, not drawn: the score is right only if the model is like the known ones"
-    return [(int(j), words) for j in np.flatnonzero(chosen)]
+    doubt = ", and its answers put it beyond them: draw its questions with design balanced"
+    return [(int(j), words + doubt * bool(unlike[j])) for j in np.flatnonzero(chosen)]

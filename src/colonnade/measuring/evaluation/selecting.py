@@ -95,6 +95,8 @@ def draw(
     if design == "chosen":
         if cost is not None:
             raise ValueError('cost does not go with design="chosen", which leaves nothing to chance')
+        if not tasks.is_uniform:
+            raise ValueError('design="chosen" knows no weights of tasks; give task_weights="micro" or another design')
         rows, p = select_chosen(o, k, random_state), np.ones(m)
     else:
         answers = as_answers(o, known)

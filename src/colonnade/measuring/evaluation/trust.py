@@ -18,13 +18,12 @@ from scipy import stats
 from .ability import predict
 from .answers import Answers
 from .estimate import Parts, estimate_parts
-from .item_model import fit_item_model
+from .item_model import ItemModel, fit_without
 from .sampling import Sampling
 
 FEWEST_HIDDEN = 6  # Known models from which a bias is learned; with fewer, scores rest on their own answers.
 _FOLDS = 5  # Each of random groups and of blocks; a group holds a fifth of the models.
 _TIMES_HIDDEN = 2 + 2 / _FOLDS  # How often a known model is hidden on average.
-_HIDDEN_SWEEPS = 12  # Of the fits without a group; 20 change no figure of the benchmark by 0.05 points.
 _TRANSLATION = 1.0  # Standard errors by which the prediction may move a score.
 _LEAST_SHARE = 0.1  # Of a correction's own variance: noise that the item model explains is estimated itself.
 _FEWEST_FOR_QUANTILE = 10  # Hidden models from which the widths of intervals are checked.
@@ -74,20 +73,20 @@ class Hidden:
     ranges: list[np.ndarray]
 
 
-def hide_in_turn(answers: Answers, patterns, domains, sampling: Sampling, rng):
+def hide_in_turn(answers: Answers, model: ItemModel, patterns, domains, sampling: Sampling, rng):
     """Yield (columns, model without them, Hidden) for every group.
 
-    `patterns` (m, q) are the gaps of the models to be scored; a hidden model gets one of them. A known model with gaps
-    of its own stands for its answered questions only; a random share of them is kept.
+    `model` has learned from all known models. `patterns` (m, q) are the gaps of the models to be scored; a hidden model
+    gets one of them. A known model with gaps of its own stands for its answered questions only; a random share of them
+    is kept.
     """
     known = answers.known
     for group in _groups(answers, domains[0], rng):
         if 0 < group.size <= known.size - 2:
             columns, others = known[group], np.delete(known, group)
-            model = fit_item_model(
-                answers.Y[:, others], answers.weights[:, others], answers.scale, n_sweeps=_HIDDEN_SWEEPS
-            )
-            yield columns, model, _hidden(answers, model, columns, others, patterns, domains, sampling, rng)
+            kept = np.delete(np.arange(known.size), group)
+            without = fit_without(model, answers.Y[:, others], answers.weights[:, others], kept)
+            yield columns, without, _hidden(answers, without, columns, others, patterns, domains, sampling, rng)
 
 
 def _groups(answers: Answers, domain, rng) -> list[np.ndarray]:
@@ -154,7 +153,12 @@ def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) 
     return Trust(bias, max(1.0, float(at)), *known_range)
 
 
-def t_quantile(level: float, n_answers) -> np.ndarray:
-    """Two-sided quantile of Student's t; models without an answer have that of the normal distribution."""
+def degrees_of_freedom(n_answers) -> np.ndarray:
+    """Of Student's t; models without an answer have the normal distribution."""
     n = np.asarray(n_answers)
-    return np.where(n > 0, stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1)), stats.norm.ppf((1 + level) / 2))
+    return np.where(n > 0, np.maximum(n - 1, 1), np.inf)
+
+
+def t_quantile(level: float, n_answers) -> np.ndarray:
+    """Two-sided quantile of Student's t."""
+    return stats.t.ppf((1 + level) / 2, degrees_of_freedom(n_answers))
