@@ -174,7 +174,10 @@ def test_an_address_of_the_web_is_asked_again(quick, code):
     _, table = triples(np.random.default_rng(6))
     with web_of(table, [code] * 5) as address:
         assert co.read(address).values.size == table["value"].size
-    with web_of(table, [code] * 10_000) as address, pytest.raises(OSError, match="after 5 attempts.*check the network"):
+    with (
+        web_of(table, [code] * 10_000) as address,
+        pytest.raises(OSError, match=r"after 5 attempts.*check the network"),
+    ):
         co.read(address)
 
 
