@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import colonnade as co
-from benchmarks.machine import count, facts
+from benchmarks.machine import count, facts, json_option, record
 
 
 def write_triples(path: Path, m: int, n: int, r: int, s: int, d: int) -> int:
@@ -100,10 +100,11 @@ def main(arguments) -> int:
     )
     parser.add_argument("--only-client", action="store_true", help="measure the share of the client alone")
     parser.add_argument("--folder", type=Path, help="where the data go; default: a temporary folder")
+    json_option(parser)
     options = parser.parse_args(arguments)
     if options.only_client:
         print(facts())
-        return of_client(options.sizes, options.folder)
+        return of_client(options.sizes, options.folder, options.json)
     m, n, r = options.rows, options.columns, options.rank
     s, d = 4 * r, 3 * r
     print(facts())
@@ -129,14 +130,16 @@ def main(arguments) -> int:
     )
     print(f"the busiest worker computes {one[3]:.2f} and {two[3]:.2f} processor seconds: {one[3] / two[3]:.2f} times")
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    return of_client(options.sizes, options.folder)
+    return of_client(options.sizes, options.folder, options.json)
 
 
-def of_client(sizes: list[int], folder: Path | None) -> int:
+def of_client(sizes: list[int], folder: Path | None, kept: Path | None) -> int:
     from benchmarks.dask_client import report
 
     with tempfile.TemporaryDirectory(dir=folder) as place, cluster_of(2) as cluster:
-        return 0 if report(sizes, cluster, Path(place)) else 1
+        good, figures = report(sizes, cluster, Path(place))
+    record(kept, "dask", figures)
+    return 0 if good else 1
 
 
 def measured(path: Path, settings: dict, rounds: int) -> dict:

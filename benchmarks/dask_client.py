@@ -100,9 +100,9 @@ def _watching(address: str):
         yield lambda: [client.run_on_scheduler(time.process_time), sum(client.run(time.process_time).values())]
 
 
-def report(sizes: list[int], cluster, folder: Path) -> bool:
-    """Measure and print; whether the client's share and the sum are as wanted."""
-    small, of_client, good = folder / "small.parquet", {}, True
+def report(sizes: list[int], cluster, folder: Path) -> tuple[bool, dict]:
+    """Measure and print; whether the sum and the memory of the client are as wanted, and the key figures."""
+    small, of_client, good, figures = folder / "small.parquet", {}, True, {}
     write_shuffled(small, 500, 200 * S // 8)
     measured(small, small, cluster.scheduler_address)  # workers load the compiled code
     with _watching(cluster.scheduler_address) as processors:
@@ -122,11 +122,24 @@ def report(sizes: list[int], cluster, folder: Path) -> bool:
         scheduler, workers = (max(0.0, x - rate * there["seconds"]) for x, rate in zip(there["others"], idle))
         ratio = (there["processor"] + scheduler + workers) / local["processor"]
         of_client[n] = there
+        whole = (there["processor"] + sum(there["others"])) / local["processor"]
         good &= ratio <= 1.3
+        figures |= {
+            f"{kind}_{n}": value
+            for kind, value in (
+                ("local", local["processor"]),
+                ("client", there["processor"]),
+                ("workers", workers),
+                ("sum", ratio),
+                ("sum_with_idling", whole),
+                ("client_megabytes", there["megabytes"]),
+                ("local_megabytes", local["megabytes"]),
+            )
+        }
         print(
             f"{n:<10,} {entries:<12,} {local['processor']:8.1f} {there['processor']:12.2f} {scheduler:13.2f}"
             f" {workers:12.1f} {ratio:12.2f} {there['megabytes']:12.0f} {local['megabytes']:10.0f}"
-            f"   (with idling {(sum(there['others']) + there['processor']) / local['processor']:.2f};"
+            f"   (with idling {whole:.2f};"
             f" {there['seconds']:.0f} s and {local['seconds']:.0f} s by the clock)",
             flush=True,
         )
@@ -138,7 +151,8 @@ def report(sizes: list[int], cluster, folder: Path) -> bool:
         f"client, largest over smallest n: {most['processor'] / least['processor']:.2f} of the processor time,"
         f" {most['megabytes'] / least['megabytes']:.2f} of the memory"
     )
-    return good
+    good &= most["megabytes"] <= 1.1 * least["megabytes"]
+    return good, figures
 
 
 if __name__ == "__main__":

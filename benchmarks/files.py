@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import count, facts
+from benchmarks.machine import count, facts, json_option, record
 
 R, D, S = 20, 60, 80
 
@@ -30,7 +30,8 @@ def main(arguments) -> int:
     parser.add_argument("--sizes", type=count, nargs="+", default=[100_000, 1_000_000], help="rows and columns")
     parser.add_argument("--rounds", type=count, default=1, help="the least time of so many counts")
     parser.add_argument("--memory", type=float, default=6e9, help="bytes, for us and for DuckDB")
-    parser.add_argument("--folder", type=Path, help="keep the data here; a temporary folder unless told")
+    parser.add_argument("--folder", type=Path, help="keep the data here; default: a temporary folder")
+    json_option(parser)
     options = parser.parse_args(arguments)
     print(facts())
     good, costs = True, {}
@@ -49,7 +50,20 @@ def main(arguments) -> int:
                 f"{work}: cost of a column at n = {most:,} over that at n = {least:,}:"
                 f" {ratios[0]:.2f} (wanted: up to 1.2); in processor seconds {ratios[1]:.2f}"
             )
+    record(options.json, "files", figures_of(costs))
     return 0 if good else 1
+
+
+def figures_of(costs: dict) -> dict:
+    """Key figures by work and number of columns."""
+    found = {}
+    for n, works in costs.items():
+        for work, values in works.items():
+            named = f"{work.replace(' ', '_')}_{n}"
+            found |= {f"{named}_{kind}": values[kind] for kind in ("seconds", "processor", "gigabytes")}
+        ours, sort = works["complete shuffled"], works["sort"]
+        found |= {f"over_sort_{n}": ours["processor"] / sort["processor"], f"error_{n}": ours["error"]}
+    return found
 
 
 def measure(folder: Path, n: int, memory: float, rounds: int) -> dict:

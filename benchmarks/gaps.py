@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import colonnade as co
-from benchmarks.machine import facts
+from benchmarks.machine import facts, json_option, record
 
 _MOST_COLUMNS, _MOST_ROWS = 400, 800
 
@@ -101,7 +101,8 @@ def coverage(completion, truth, hidden) -> tuple[float, float, float]:
     return float(within.mean()), min(tenths), max(tenths)
 
 
-def compare(tables: dict, shares, seeds: int) -> None:
+def compare(tables: dict, shares, seeds: int) -> list[float]:
+    """Print errors, and return the error of `complete` over the best of the others, by problem."""
     others = rivals()
     print(f"{'table':18} seen  complete  s     90 % (tenths)      " + "  ".join(f"{name:>13}" for name in others))
     ratios = []
@@ -127,6 +128,7 @@ def compare(tables: dict, shares, seeds: int) -> None:
                 flush=True,
             )
     print(f"ratio to the best: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.3f}")
+    return ratios
 
 
 def large(scale: float, seed: int = 0) -> None:
@@ -174,6 +176,7 @@ def main(arguments) -> int:
     parser.add_argument("--shares", type=float, nargs="+", default=[0.3, 0.1])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--large", type=float, metavar="SCALE", help="1 is the shape of MovieLens-20M")
+    json_option(parser)
     given = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     print(facts())
@@ -183,5 +186,8 @@ def main(arguments) -> int:
     tables = shipped() | tables_in(given.data)
     if given.sets:
         tables = {name: tables[name] for name in given.sets}
-    compare(tables, given.shares, given.seeds)
+    ratios = sorted(compare(tables, given.shares, given.seeds))
+    if given.data and not given.sets:
+        figures = {"problems": len(ratios), "least": ratios[0], "second_largest": ratios[-2], "largest": ratios[-1]}
+        record(given.json, "gaps", figures)
     return 0

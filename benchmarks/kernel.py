@@ -1,4 +1,7 @@
-"""The kernel against the machine's limit (DGEMM) and against what one would write in NumPy."""
+"""The kernel against the machine's limit (DGEMM) and against what one would write in NumPy.
+
+All times are processor seconds of one thread, so that other work of the machine disturbs them little.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 
-from benchmarks.machine import best_of, count, facts
+from benchmarks.machine import best_of, count, facts, json_option, one_thread, record
 from colonnade import ColumnSpace, Observations, solve_columns
 
 CASES = ((50, 200), (20, 100), (10, 30))  # r, s
-WANTED = {50: 25, 20: 15, 10: 5}  # per cent of DGEMM
-WANTED_BATCHES, WANTED_LOOP, WANTED_SHARED = 4, 35, 5  # times as fast; the last at r = 50 only
+WANTED = {50: 25, 20: 30, 10: 15}  # per cent of DGEMM
+WANTED_BATCHES, WANTED_LOOP, WANTED_SHARED = 5, 35, 5  # times as fast; the last at r = 50 only
 
 
 def problem(m, n, r, s, shared, seed=0):
@@ -69,6 +73,7 @@ def main(arguments) -> int:
     parser.add_argument("--rounds", type=count, default=5)
     parser.add_argument("--rows", type=count, default=10_000)
     parser.add_argument("--columns", type=count, default=20_000)
+    json_option(parser)
     options = parser.parse_args(arguments)
     m, n = options.rows, options.columns
     print(facts())
@@ -80,7 +85,7 @@ def main(arguments) -> int:
     print(
         " r    s   DGEMM GF/s  useful GF/s  % of DGEMM  wanted |      warm  (a) batches       (b) lstsq     shared rows"
     )
-    missed = []
+    missed, recorded = [], {}
     for r, s in CASES:
         space, o, Z = problem(m, n, r, s, False)
         shared_space, shared, _ = problem(m, n, r, s, True)
@@ -92,7 +97,8 @@ def main(arguments) -> int:
             lambda: lstsq_loop(space.basis, o, some),  # noqa: B023
             lambda: solve_columns(shared_space, shared),  # noqa: B023
         )
-        gemm, warm, batches, loop, together = best_of(options.rounds, *works)
+        with one_thread():
+            gemm, warm, batches, loop, together = best_of(options.rounds, *works, clock=time.process_time)
         rate, useful = 2 * 3000**3 / gemm, n * (s * r**2 + r**3 / 3) / warm
         error = np.abs(solve_columns(space, o)[0].T - Z).max() / np.abs(Z).max()
         slow = loop * n / some
@@ -107,9 +113,12 @@ def main(arguments) -> int:
             ("times (b)", slow / warm, WANTED_LOOP),
             ("times with shared rows", warm / together, WANTED_SHARED if r == 50 else 0),
         )
+        names = "share", "batches", "lstsq", "shared"
+        recorded |= {f"{name}_{r}": got for name, (_, got, _) in zip(names, figures)}
         missed += [f"r={r}: {got:.1f} {what}, wanted {want}" for what, got, want in figures if got < want]
     print(
         f"\n(b) is timed on {some} columns and multiplied up. " + ("All figures reached." if not missed else "Missed:")
     )
     print("\n".join(missed))
+    record(options.json, "kernel", recorded)
     return 1 if missed else 0

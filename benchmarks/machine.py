@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import platform
 import resource
 import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from colonnade._support.threads import default_threads
 
@@ -22,6 +28,46 @@ def facts() -> str:
     except OSError:
         pass
     return f"{model}, {default_threads()} threads; Python {platform.python_version()}, NumPy {np.__version__}, {blas}"
+
+
+def record(path: Path | None, name: str, figures: dict) -> None:
+    """Write the key figures of a benchmark, with the facts of this machine, into a file; other benchmarks stay in it.
+
+    Parameters
+    ----------
+    path : Path or None
+        A JSON file, made if it is not there. None: nothing is written.
+    name : str
+        Of the benchmark.
+    figures : dict
+        Numbers by name.
+    """
+    if path is None:
+        return
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[name] = {
+        "machine": facts(),
+        "date": date.today().isoformat(),
+        "load": round(os.getloadavg()[0], 1),  # Seconds by the clock count only if it is near 1 a processor or below.
+        "figures": {key: float(f"{value:.4g}") for key, value in figures.items()},
+    }
+    path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the key figures into FILE, too")
+
+
+@contextmanager
+def one_thread():
+    """BLAS and the package use one thread, so that the processor time of a work is that of its arithmetic."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        os.environ.pop("OMP_NUM_THREADS") if before is None else os.environ.update(OMP_NUM_THREADS=before)
 
 
 def count(text: str) -> int:
@@ -43,25 +89,25 @@ def chosen(asked: str, names, what: str) -> list[str]:
     return [name for name in names if any(part in name for part in parts)]
 
 
-def seconds(work) -> float:
-    start = time.perf_counter()
+def seconds(work, clock: Callable = time.perf_counter) -> float:
+    start = clock()
     work()
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def best_of(rounds: int, *works) -> list[float]:
+def best_of(rounds: int, *works, clock: Callable = time.perf_counter) -> list[float]:
     """The least time of each work over some rounds, warm: in every round a work runs at least twice and for 0.2 s.
 
     Rounds, so that a slow moment of the machine hits all works alike; in a row, so that none pays for the caches and
     the spinning threads that another left behind.
     """
-    return list(np.min([[_least(work) for work in works] for _ in range(rounds)], axis=0))
+    return list(np.min([[_least(work, clock) for work in works] for _ in range(rounds)], axis=0))
 
 
-def _least(work) -> float:
-    times = [seconds(work), seconds(work)]
+def _least(work, clock: Callable) -> float:
+    times = [seconds(work, clock), seconds(work, clock)]
     while sum(times) < 0.2:
-        times.append(seconds(work))
+        times.append(seconds(work, clock))
     return min(times)
 
 

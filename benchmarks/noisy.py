@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 import colonnade as co
-from benchmarks.machine import count, facts
+from benchmarks.machine import count, facts, json_option, record
 from colonnade.model.solution import Solution
 
 CMFREC_SWEEPS = 300
@@ -120,16 +120,22 @@ def main(arguments) -> int:
     parser.add_argument("--entries", type=count, default=80, help="entries of each other column")
     parser.add_argument("--noise", type=float, nargs="+", default=[0.1, 1.0])
     parser.add_argument("--seeds", type=count, default=3)
+    json_option(parser)
     options = parser.parse_args(arguments)
     print(facts())
     for run in ways(Problem(200, 3, 20, 20, 0.1, 0)).values():
         run()  # compiles what there is to compile
     shape = options.size, options.rank, options.full, options.entries
+    recorded = {}
     for noise_std in options.noise:
         print(
             f"\nnoise {noise_std:g}: {options.size:,} x {options.size:,}, rank {options.rank}; of {options.seeds} draws"
         )
-        print_results(measured([Problem(*shape, noise_std, seed) for seed in range(options.seeds)]))
+        found = measured([Problem(*shape, noise_std, seed) for seed in range(options.seeds)])
+        print_results(found)
+        als = found["als, converged"][:, 0].mean()
+        recorded |= {f"{name}, noise {noise_std:g}": rows[:, 0].mean() / als for name, rows in found.items()}
+    record(options.json, "noisy", recorded)
     return 0
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import colonnade as co
 from benchmarks.coverage import LEVELS, Coverage, coverage_of
 from benchmarks.imputers import PRIOR, RIVALS
-from benchmarks.machine import count, facts
+from benchmarks.machine import count, facts, json_option, record
 from benchmarks.real_data import Problem, problems, read_sets
 
 OURS = "complete"
@@ -142,6 +142,7 @@ def main(arguments) -> int:
     parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument("--sets", type=lambda text: text.split(","), help="names of files, without .npz")
     parser.add_argument("--rivals", type=lambda text: [name for name in text.split(",") if name], default=[*RIVALS])
+    json_option(parser)
     options = parser.parse_args(arguments)
     unknown = [name for name in options.rivals if name not in RIVALS]
     if unknown:
@@ -153,4 +154,7 @@ def main(arguments) -> int:
     rivals = [name for name in options.rivals if RIVALS[name].is_here]
     found = run(options.data, options.sets, rivals, options.seeds, lambda text: print(text, file=sys.stderr))
     print_results(found, rivals, options.seeds)
+    ratios = sorted(float(one) for one in (ratio_to_best(results, rivals) for results in found.values()) if one)
+    if ratios and not options.sets:
+        record(options.json, "real", {"problems": len(ratios), "least": ratios[0], "largest": ratios[-1]})
     return 0

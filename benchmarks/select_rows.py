@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from benchmarks.machine import facts, seconds
+from benchmarks.machine import facts, json_option, record, seconds
 from colonnade import select_rows
 
 DRAWS = 50
@@ -74,7 +74,8 @@ def sensors_choice(U, k):
 
 def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks select_rows", description=__doc__)
-    parser.parse_args(arguments)
+    json_option(parser)
+    options, recorded = parser.parse_args(arguments), {}
     print(facts())
     print(f"growth of noise: trace / worst case, of random rows the median of {DRAWS} draws; share of the random trace")
     print(f"{'basis':24} {'k':>4}  {'random':>17} {'python-sensors QR':>20} {'select_rows':>17}  share  least possible")
@@ -84,6 +85,7 @@ def main(arguments) -> int:
             rng = np.random.default_rng(1)
             usual = np.median([growth(U, rng.choice(m, k, replace=False)) for _ in range(DRAWS)], axis=0)
             theirs, ours = sensors_choice(U, k), growth(U, select_rows(U, k))
+            recorded[f"{name.replace(',', '').replace(' ', '_')}_{k}"] = ours[0] / usual[0]
             theirs = "not installed" if theirs is None else "{:.4g} / {:.3g}".format(*growth(U, theirs))
             print(
                 f"{name:24} {k:4}  {'{:.4g} / {:.3g}'.format(*usual):>17} {theirs:>20}"
@@ -92,4 +94,5 @@ def main(arguments) -> int:
     U = np.linalg.qr(np.random.default_rng(0).standard_normal((100_000, 50)))[0]
     for k in (50, 100):
         print(f"100,000 x 50, k = {k}: {seconds(lambda: select_rows(U, k)):.1f} s")  # noqa: B023
+    record(options.json, "select_rows", recorded)
     return 0

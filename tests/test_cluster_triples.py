@@ -2,6 +2,7 @@
 
 import os
 import signal
+from threading import Timer
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from test_dask import FIXED, contents, kill, pids, problem, watchdog  # noqa: F4
 
 import colonnade as co
 from colonnade.scaling import block_learning, blocks
+from colonnade.scaling.dask import cluster
 from colonnade.scaling.triples import sorted_runs
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
@@ -45,6 +47,55 @@ def test_workers_killed_in_any_stage_change_no_byte(client, given, tmp_path, sta
     co.dask.complete(given, client, out=tmp_path / "out", block_entries=200, progress=progress, **FIXED)
     assert len(killed) == 2
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["the plan of the blocks", "the number of entries", "the manifest"])
+def test_workers_killed_in_what_one_of_them_does_change_no_byte(client, given, tmp_path, monkeypatch, what):  # noqa: F811
+    client.wait_for_workers(2, timeout=60)
+    mark, call = tmp_path / "once", cluster.Work.call
+    mark.touch()
+
+    def deadly(work, named, function, *arguments):
+        if named == what:
+            function = dying_after(function, str(mark))
+        return call(work, named, function, *arguments)
+
+    monkeypatch.setattr(cluster.Work, "call", deadly)
+    co.dask.complete(given, client, out=tmp_path / "out", block_entries=200, **FIXED)
+    assert not mark.exists()
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
+def dying_after(function, mark):
+    """The function, whose first worker does all of its work and dies before it answers."""
+
+    def killed(*arguments):
+        found = function(*arguments)
+        if os.path.exists(mark):
+            os.unlink(mark)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    return killed
+
+
+@pytest.mark.slow
+def test_workers_killed_while_they_factor_a_tall_matrix_change_no_byte(client, tmp_path):  # noqa: F811
+    """So tall that its complete columns are beyond the least limit of memory."""
+    client.wait_for_workers(2, timeout=60)
+    path = tall_triples(tmp_path / "t.parquet", np.random.default_rng(3), m=700_000)
+    settings = {"rank": 2, "center": True, "shrinkage": 0.0, "refine": 0, "memory_limit": 6e8}
+    stored, killed = co.complete_triples(path, tmp_path / "here", **settings), []
+
+    def progress(now, done, total):
+        if now == "learning" and not killed:
+            killed.extend(pids(client))
+            Timer(0.3, kill, (killed,)).start()
+
+    co.dask.complete(path, client, out=tmp_path / "there", progress=progress, **settings)
+    assert len(killed) == 2 and stored.choices["refine"] == "none, for the memory limit"
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
 @pytest.mark.slow

@@ -1,8 +1,13 @@
 """Addresses in place of paths: the same bytes from an S3 server, its faults, and no secret anywhere."""
 
+import io
 import json
 import logging
+import sys
 import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +54,6 @@ def triples(rng, m=40, n=90):
 
 
 def put(place, name, table, options):
-    import io
-
     buffer = io.BytesIO()
     parquet.write_table(pa.table(table), buffer)
     (Url(place, options) / name).write_bytes(buffer.getvalue())
@@ -113,8 +116,7 @@ def test_globs_files_and_other_kinds(given, place, options, tmp_path):
 
 def test_an_address_of_the_web_is_only_read(tmp_path, quick):
     from functools import partial
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-    from threading import Thread
+    from http.server import SimpleHTTPRequestHandler
 
     class Quiet(SimpleHTTPRequestHandler):  # It knows no ranges: it sends all of a file.
         def log_message(self, *_):
@@ -133,6 +135,66 @@ def test_an_address_of_the_web_is_only_read(tmp_path, quick):
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def web_of(table, answers):
+    """The address of a Parquet file; the first requests get the given codes of HTTP, None a broken connection."""
+    buffer = io.BytesIO()
+    parquet.write_table(pa.table(table), buffer)
+    content = buffer.getvalue()
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            code = answers.pop(0) if answers else 200
+            if code is None:
+                return self.connection.close()
+            self.send_response(code)
+            self.send_header("Content-Length", len(content) if code == 200 else 0)
+            self.end_headers()
+            if code == 200 and self.command == "GET":
+                self.wfile.write(content)
+
+        do_HEAD = do_GET
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/t.parquet"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("code", [503, None], ids=["503", "a broken connection"])
+def test_an_address_of_the_web_is_asked_again(quick, code):
+    _, table = triples(np.random.default_rng(6))
+    with web_of(table, [code] * 5) as address:
+        assert co.read(address).values.size == table["value"].size
+    with (
+        web_of(table, [code] * 10_000) as address,
+        pytest.raises(OSError, match=r"after 5 attempts.*check the network"),
+    ):
+        co.read(address)
+
+
+@pytest.mark.parametrize("code, words", [(404, "there is no such file"), (403, "access is denied")])
+def test_an_address_of_the_web_that_is_refused_is_not_asked_again(quick, code, words):
+    answers = [code] * 10_000
+    with web_of(triples(np.random.default_rng(6))[1], answers) as address, pytest.raises(OSError, match=words):
+        co.read(address)
+    assert len(answers) >= 10_000 - 10
+
+
+@pytest.mark.parametrize("module, scheme, extra", [("gcsfs", "gs", "gcs"), ("s3fs", "s3", "remote")])
+def test_a_store_without_its_library_is_a_sentence_that_names_the_extra(monkeypatch, module, scheme, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, scheme, raising=False)
+    with pytest.raises(ModuleNotFoundError, match=rf"{scheme}:// need .*pip install 'colonnade\[{extra}\]'$"):
+        co.read(f"{scheme}://bucket/x.parquet")
 
 
 def test_folders_of_hive_are_not_read_as_columns(place, options):

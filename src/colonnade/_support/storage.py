@@ -27,6 +27,7 @@ _TAIL = 1 << 16  # Bytes at the end of a file that are kept, because a Parquet f
 _PART = 1 << 26  # Bytes of a part of a large upload or download; a request of this size takes seconds.
 _SECONDS = {"connect_timeout": 10, "read_timeout": 60}  # Of one request of S3.
 _PERMANENT = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError)
+_EXTRAS = {"s3": "remote", "s3a": "remote", "http": "remote", "https": "remote", "gs": "gcs", "gcs": "gcs"}
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
 _TOLD_APART = "is no key or value: write KEY=VALUE, such as endpoint_url=https://storage.example"
 
@@ -147,11 +148,7 @@ class Url:
                 )
             store, place = fsspec.core.url_to_fs(self.address, **options)
         except ImportError as error:
-            raise ModuleNotFoundError(
-                f"addresses such as {self.scheme}:// need {error.name or 'another library'}:"
-                " pip install 'colonnade[remote]', or the library of fsspec for this store",
-                name=error.name,
-            ) from None
+            raise ModuleNotFoundError(_to_install(self.scheme), name=error.name) from None
         except ValueError as error:
             raise ValueError(f"{printable(self)}: {_without_secrets(error, self.options)}") from None
         if hasattr(store, "retries"):
@@ -167,7 +164,9 @@ class Url:
             try:
                 return request(*self._store())
             except _PERMANENT as error:
-                raise self._refused(error, what) from None
+                last = _cause_of(error)
+                if isinstance(last, _PERMANENT):
+                    raise self._refused(last, what) from None
             except (NotImplementedError, AttributeError) as error:
                 words = f"{printable(self)} cannot be {what}: its store cannot do that"
                 raise OSError(errno.ENOTSUP, words) from error
@@ -177,7 +176,9 @@ class Url:
                 words = _without_secrets(error, self.options)
                 raise ValueError(f"{printable(self)} cannot be {what}: {words}") from None
             except Exception as error:
-                last = error
+                last = _cause_of(error)
+                if isinstance(last, PermissionError):
+                    raise self._refused(last, what) from None
                 if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError", "NoCredentialProviders"):
                     break
         said = _without_secrets(last, self.options)
@@ -375,6 +376,25 @@ class RangeFile(io.RawIOBase):
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
+
+
+def _to_install(scheme: str) -> str:
+    """The sentence about a library that is missing."""
+    extra = _EXTRAS.get(scheme, "remote")
+    words = f"addresses such as {scheme}:// need another library: pip install 'colonnade[{extra}]'"
+    return words if scheme in _EXTRAS else f"{words}, and the library that fsspec names for {scheme}://"
+
+
+def _cause_of(error: Exception) -> Exception:
+    """What a request failed of: fsspec calls every failure of a web server a file that is not there."""
+    cause = error.__cause__ if isinstance(error, FileNotFoundError) else error
+    status = getattr(cause, "status", None)
+    if status in (401, 403):
+        return PermissionError(errno.EACCES, "access is denied")
+    is_of_the_network = isinstance(cause, (ConnectionError, TimeoutError)) or (
+        type(cause).__module__.startswith("aiohttp") and status not in (404, 410)
+    )
+    return cause if is_of_the_network and isinstance(cause, Exception) else error
 
 
 def _without_secrets(error: BaseException | None, options: dict) -> str:

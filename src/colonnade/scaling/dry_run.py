@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from .._support.threads import default_threads
 from ..data.observations import Observations, index_dtype
 from ..files.tables.kinds import TIMES_TEXT, in_bytes, kind_of
 from ..files.tables.parquet import is_text, opened
@@ -28,7 +28,7 @@ _USUAL_RANK = 20  # where it is not given
 WORKER_THREADS = 4  # Of a worker in the estimate for a cluster.
 _BYTES_OF_A_TASK = 100  # Of an entry while a run is sorted or a block is merged; assumed, as for blocks on one machine.
 _BYTES_OF_A_RUN = 20  # Of an entry in a run, with its counts of columns.
-_GROUPING = 4e-7  # Processor seconds of an entry before solving; 5.9 s for 14 million, in one run.
+_GROUPING = 2.6e-7  # Processor seconds of an entry before solving: 6/7 of 4.2 s for 14 million, in one run.
 _WANTED_SECONDS = 600.0  # In which the suggested workers finish.
 _CLUSTER_SECONDS = 10.0  # Of the stages that one worker does, and of scheduling; assumed, not measured.
 
@@ -124,8 +124,9 @@ def estimate(given: TripleFiles, rank: int | None = None) -> Estimate:
     disk = _BYTES_ON_DISK * count + 8.0 * (n * (r + 2) + m * r)
     scratch = 0.0 if ordered else float(_BYTES_OF_SORTING * count)
     copied = 0.0 if kind == "parquet" and shape is not None else 12.0 * count
-    seconds = count * _seconds_per_entry(given, kind, ordered, r) + 1.5 * (disk + copied) / _DISK_RATE
-    processor = count * (_GROUPING + default_threads() * _solving(r))
+    solving, busy = _solving(r)
+    seconds = count * (_seconds_before_solving(given, kind, ordered) + solving) + 1.5 * (disk + copied) / _DISK_RATE
+    processor = count * (_GROUPING + busy)
     return Estimate(count, shape, ordered, r, bytes_in_memory(given), disk, scratch + copied, seconds, processor)
 
 
@@ -145,16 +146,14 @@ def _shape(given: TripleFiles) -> tuple[int, int] | None:
     return tuple(high + 1 for _, high in ranges)
 
 
-def _seconds_per_entry(given: TripleFiles, kind: str, ordered: bool, rank: int) -> float:
-    """Reading, sorting and solving, as a sample shows."""
+def _seconds_before_solving(given: TripleFiles, kind: str, ordered: bool) -> float:
+    """Of an entry: reading and sorting, as a sample shows."""
     path = given.paths[0]
     if kind == "csv":
-        return 1e-6 + _solving(rank)
-    start = time.perf_counter()
-    sample = next(pieces(path, given.fields, size=_SAMPLE), None)
+        return 1e-6
+    sample, reading = _timed(lambda: next(pieces(path, given.fields, size=_SAMPLE), None))
     size = max(1, 0 if sample is None else sample.num_rows)
-    reading = (time.perf_counter() - start) / size
-    return 3 * reading + (0.0 if ordered or sample is None else _sorting(sample)) + _solving(rank)
+    return 3 * reading / size + (0.0 if ordered or sample is None else _sorting(sample))
 
 
 def _sorting(sample) -> float:
@@ -162,16 +161,22 @@ def _sorting(sample) -> float:
     import pyarrow
 
     named = pyarrow.RecordBatch.from_arrays(sample.columns, ["r", "c", "v"])
+    query = "SELECT * FROM given ORDER BY c, r"
     with tempfile.TemporaryDirectory() as scratch:
-        start = time.perf_counter()
-        query = "SELECT * FROM given ORDER BY c, r"
-        for _ in asked_of_duckdb(query, named.schema, [named], 1_000_000_000, Path(scratch)):
-            pass
-    return 1.5 * (time.perf_counter() - start) / max(1, named.num_rows)
+        how = [named], 1_000_000_000, Path(scratch)
+        _, seconds = _timed(lambda: list(asked_of_duckdb(query, named.schema, *how)))
+    return 1.5 * seconds / max(1, named.num_rows)
 
 
-def _solving(rank: int, columns: int = 500) -> float:
-    """Seconds for an entry of columns with four times as many entries as directions."""
+def _timed(work: Callable) -> tuple:
+    """What some work returns, and its seconds at the second time, when libraries are loaded."""
+    work()
+    start = time.perf_counter()
+    return work(), time.perf_counter() - start
+
+
+def _solving(rank: int, columns: int = 500) -> tuple[float, float]:
+    """Seconds by the clock and of processors for an entry of columns with four times as many entries as directions."""
     m, s = 8 * rank, 4 * rank
     rng = np.random.default_rng(0)
     U = np.linalg.qr(rng.standard_normal((m, rank)))[0]
@@ -183,10 +188,11 @@ def _solving(rank: int, columns: int = 500) -> float:
     )
     times = []
     for _ in range(2):
-        start = time.perf_counter()
+        start, spent = time.perf_counter(), time.process_time()
         solve_block(space, np.zeros(rank), o, typical=s)
-        times.append(time.perf_counter() - start)
-    return min(times) / o.rows.size
+        times.append((time.perf_counter() - start, time.process_time() - spent))
+    seconds, processor = np.min(times, axis=0) / o.rows.size
+    return float(seconds), float(processor)
 
 
 def _duration(seconds: float) -> str:
