@@ -51,7 +51,7 @@ def test_workers_killed_in_any_stage_change_no_byte(client, given, tmp_path, sta
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["the plan of the blocks", "the number of entries", "the manifest"])
-def test_workers_killed_in_what_one_of_them_does_change_no_byte(client, given, tmp_path, monkeypatch, what):  # noqa: F811
+def test_workers_killed_in_what_one_of_them_does_change_no_byte(client, given, tmp_path, monkeypatch, what):
     client.wait_for_workers(2, timeout=60)
     mark, call = tmp_path / "once", cluster.Work.call
     mark.touch()
@@ -81,7 +81,7 @@ def dying_after(function, mark):
 
 
 @pytest.mark.slow
-def test_workers_killed_while_they_factor_a_tall_matrix_change_no_byte(client, tmp_path):  # noqa: F811
+def test_workers_killed_while_they_factor_a_tall_matrix_change_no_byte(client, tmp_path):
     """So tall that its complete columns are beyond the least limit of memory."""
     client.wait_for_workers(2, timeout=60)
     path = tall_triples(tmp_path / "t.parquet", np.random.default_rng(3), m=700_000)
@@ -94,7 +94,7 @@ def test_workers_killed_while_they_factor_a_tall_matrix_change_no_byte(client, t
             Timer(0.3, kill, (killed,)).start()
 
     co.dask.complete(path, client, out=tmp_path / "there", progress=progress, **settings)
-    assert len(killed) == 2 and stored.choices["refine"] == "none, for the memory limit"
+    assert len(killed) == 2 and stored.choices["refine"] == "none, because of the memory limit"
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 

@@ -97,9 +97,11 @@ def test_intervals_are_those_of_complete(seed):
     rows, columns = np.indices(t.X.shape)
     expected = completion.interval(rows, columns, 0.8)
     found = LowRankImputer().fit(t.known).predict_interval(t.known, 0.8)
+    # `complete` may take factors of samples from its held-out entries. A sample of the imputer then has the usual one.
+    calibration = completion.accuracy.calibration
+    apart = np.ptp(calibration.row_factors) if calibration.kind == "held out" else 1e-6
     for ours, theirs in zip(found, expected):
-        # Factors of samples may come from held-out entries in `complete`: within a hundredth of these intervals.
-        np.testing.assert_allclose(ours, theirs, atol=0.01 * np.max(expected[1] - expected[0]))
+        np.testing.assert_allclose(ours, theirs, atol=apart * np.max(expected[1] - expected[0]))
 
 
 def factor_by_hand(found, residuals, f, of_row, of_column, of_both, o):

@@ -13,7 +13,9 @@ _EXACT = 1e-8  # Relative error up to which data count as recovered.
 _HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
 _CHANCE = 2.0  # Standard errors within which two errors count as equal.
 _SLIGHT = 1.01  # Ratio of two errors up to which neither method is preferred, even if it is no chance.
-_LARGE = 1.25  # Ratio to the least error beyond which an error is never called about equal; the advice then names chance.
+_LARGE = (
+    1.25  # Ratio to the least error beyond which an error is never called about equal; the advice then names chance.
+)
 _MORE = 1.2  # Ratio of two numbers of entries from which they are no longer about equal.
 
 
