@@ -16,7 +16,7 @@ import numpy as np
 import colonnade as co
 from benchmarks.gaps import error, problem, shipped
 from benchmarks.machine import facts
-from colonnade.model import exact, factor_model, selection, table
+from colonnade.model import exact, factor_model, hidden_entries, selection, sweeps, table
 
 CHANGES = {
     "TAIL / 10": (factor_model, "TAIL", 0.002),
@@ -25,21 +25,21 @@ CHANGES = {
     "_LONG_TAIL not tried": (selection, "_LONG_TAIL", 0.02),
     "_FIRST_DIRECTIONS halved": (selection, "_FIRST_DIRECTIONS", 12),
     "_MOST_DIRECTIONS halved": (selection, "_MOST_DIRECTIONS", 25),
-    "_LEVEL_PRECISION / 10": (factor_model, "_LEVEL_PRECISION", 0.01),
-    "_LEVEL_PRECISION * 10": (factor_model, "_LEVEL_PRECISION", 1.0),
+    "_LEVEL_PRECISION / 10": (sweeps, "_LEVEL_PRECISION", 0.01),
+    "_LEVEL_PRECISION * 10": (sweeps, "_LEVEL_PRECISION", 1.0),
     "one stop at 30 sweeps": (selection, "_STOPS", (30,)),
     "a stop at 8 sweeps too": (selection, "_STOPS", (8, 15, 30, 60, 120, 240)),
     "no stops beyond 60": (selection, "_STOPS", (15, 30, 60)),
     "_LITTLE_FIRST_NOISE not tried": (selection, "_LITTLE_FIRST_NOISE", None),
     "_LITTLE_FIRST_NOISE / 10": (selection, "_LITTLE_FIRST_NOISE", 1e-3),
     "_TOLERANCE * 10": (selection, "_TOLERANCE", 1e-3),
-    "_HIDDEN_SHARE halved": (selection, "_HIDDEN_SHARE", 0.05),
-    "_HIDDEN_SHARE doubled": (selection, "_HIDDEN_SHARE", 0.2),
+    "_HIDDEN_SHARE halved": (hidden_entries, "HIDDEN_SHARE", 0.05),
+    "_HIDDEN_SHARE doubled": (hidden_entries, "HIDDEN_SHARE", 0.2),
     "_BETTER 1": (selection, "_BETTER", 1.0),
     "_BETTER_UNITS 1": (selection, "_BETTER_UNITS", 1.0),
     "_CLEARLY_BETTER 1": (selection, "_CLEARLY_BETTER", 1.0),
     "_DEGREES doubled": (selection, "_DEGREES", 8.0),
-    "_OUTLIER doubled": (selection, "_OUTLIER", 10.0),
+    "_OUTLIER doubled": (selection, "OUTLIER", 10.0),
     "_ENOUGH halved": (table, "_ENOUGH", 5),
     "_ALIKE halved": (table, "_ALIKE", 10.0),
     "_REACH halved": (table, "_REACH", 5.0),

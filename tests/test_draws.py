@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.model.factor_model import unpacked
+from colonnade.model.packed import unpacked
 from colonnade.model.posterior import deviations
 from colonnade.uncertainty.draws import NORMAL, _roots, column_deviations
 from colonnade.uncertainty.parts import EQUAL_PARTS

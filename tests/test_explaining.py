@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import colonnade as co
+from colonnade.model.learned import solve_new_columns
 from colonnade.model.linear_form import form_in_model
-from colonnade.model.selection import solve_new_columns
 from colonnade.model.solve import Status, solve_columns
 
 from problems import HOSTILE, hide, low_rank

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.model.factor_model import Settings, Sweeps, unpacked
+from colonnade.model.factor_model import Settings
 from colonnade.model.kernels import sweep_kernels
+from colonnade.model.packed import unpacked
 from colonnade.model.selection import learn_table
+from colonnade.model.sweeps import Sweeps
 from colonnade.model.table import scaled_table
 
 
@@ -337,7 +339,7 @@ def test_names_of_methods_are_spelled_in_any_way(rng, name):
 
 def test_hidden_entries_follow_the_pattern_of_the_gaps(rng):
     """Where lines with gaps never show some places, complete lines lose these; before, nothing was tested there."""
-    from colonnade.model.selection import hidden_places
+    from colonnade.model.hidden_entries import hidden_places
 
     M = np.outer(rng.standard_normal(40), rng.standard_normal(150)) + 0.1 * rng.standard_normal((40, 150))
     known = np.full_like(M, np.nan)

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import colonnade as co
 from colonnade import LowRankImputer
-from colonnade.model.factor_model import unpacked
+from colonnade.model.packed import unpacked
 from colonnade.uncertainty.student import from_normal
 from colonnade.uncertainty.table_calibration import calibrate_table
 

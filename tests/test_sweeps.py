@@ -5,9 +5,12 @@ import pytest
 
 import colonnade as co
 from colonnade._support.compiling import compiled
-from colonnade.model.factor_model import Settings, Sweeps, first_factors, unpacked
+from colonnade.model.factor_model import Settings
 from colonnade.model.kernels.inverses import sweep, workspace
 from colonnade.model.kernels.medians import group_medians
+from colonnade.model.packed import unpacked
+from colonnade.model.starts import first_factors
+from colonnade.model.sweeps import Sweeps
 from colonnade.model.table import scaled_table
 
 
@@ -105,7 +108,7 @@ def whitened_sweep(M, U, T, v, tail):
 @pytest.mark.parametrize("skewed", [0.0, 100.0])
 def test_whitening_is_a_change_of_coordinates(rng, skewed, monkeypatch):
     """After each sweep U U' and U T U' are those of explicit whitening, whichever coordinates the sweeps keep."""
-    monkeypatch.setattr("colonnade.model.factor_model._SKEWED", skewed)
+    monkeypatch.setattr("colonnade.model.sweeps._SKEWED", skewed)
     o = mixed(rng)
     table = scaled_table(o)
     M = np.full(o.shape, np.nan)

@@ -19,8 +19,9 @@ from ..model.full_columns.nothing_full import IN_MEMORY, leave_out, nothing_know
 from ..model.full_columns.out_of_line import typical_entries_of, unused_entries
 from ..model.full_columns.refine import learn_and_refine
 from ..model.full_columns.wild_entries import Screening, Whole, found_at, in_partial_columns, screened
+from ..model.learned import Learned, outliers
 from ..model.learner_choice import better_factor_model
-from ..model.selection import Learned, learn_table, outliers
+from ..model.selection import learn_table
 from ..model.solution import Solution
 from ..model.solve import name_overflows, solve_columns
 from .result import Completion

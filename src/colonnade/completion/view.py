@@ -7,7 +7,7 @@ import numpy as np
 from .._support.delegation import shown_of
 from ..data.observations import Observations
 from ..model.column_space import ColumnSpace
-from ..model.selection import Learned
+from ..model.learned import Learned
 from ..model.solution import AnySolution
 
 

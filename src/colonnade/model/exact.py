@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .factor_model import FactorModel, _moments, _update_columns, diagonal, truncated, update_rows
+from .factor_model import FactorModel, moments_of, truncated, update_columns, update_rows
+from .packed import diagonal
 from .table import ScaledTable
 
 _DROP = 100.0  # Times by which the spectrum of the fitted table falls behind its last true direction.
@@ -99,7 +100,7 @@ def _column_posterior(table: ScaledTable, U, row_covariance) -> tuple[np.ndarray
     n, q = table.shape[1], U.shape[1]
     Z, covariance = np.zeros((n, q)), np.zeros((n, q * (q - 1) // 2))
     packed = row_covariance if row_covariance.size else np.zeros((U.shape[0], q * (q + 1) // 2))
-    _update_columns(table, U, _moments(U, packed), np.full(U.shape[0], _SOME_WEIGHT), Z, covariance, np.zeros(n))
+    update_columns(table, U, moments_of(U, packed), np.full(U.shape[0], _SOME_WEIGHT), Z, covariance, np.zeros(n))
     return Z, covariance
 
 
@@ -123,14 +124,14 @@ def _solved_columns(table: ScaledTable, U) -> np.ndarray:
     n, r = table.shape[1], U.shape[1] - 1
     Z, covariance = np.zeros((n, r + 1)), np.zeros((n, r * (r + 1) // 2))
     nothing = np.zeros((U.shape[0], covariance.shape[1]))
-    _update_columns(table, U, _moments(U, nothing), np.full(U.shape[0], _WEIGHT), Z, covariance, np.zeros(n))
+    update_columns(table, U, moments_of(U, nothing), np.full(U.shape[0], _WEIGHT), Z, covariance, np.zeros(n))
     return Z
 
 
 def _solved_rows(table: ScaledTable, Z, U, weight: float = _WEIGHT) -> tuple[np.ndarray, np.ndarray]:
     """Rows and their packed covariances: those of the prior where the entries leave something open."""
     q, m = U.shape[1], U.shape[0]
-    result, moments = U.copy(), _moments(Z, np.zeros((Z.shape[0], 0)))
+    result, moments = U.copy(), moments_of(Z, np.zeros((Z.shape[0], 0)))
     covariance = np.zeros((m, q * (q + 1) // 2))
     written = result, covariance, np.zeros(m), np.zeros(m)
     update_rows(table, Z, moments, np.full(m, weight), np.eye(q), np.zeros(q), written)

@@ -12,20 +12,13 @@ import numpy as np
 
 from .._support.arguments import named
 from ..data.observations import Observations
-from .factor_model import (
-    _WEIGHING_STEPS,
-    FactorModel,
-    _moments,
-    _student_weights,
-    _weights_of,
-    loadings_prior,
-    update_rows,
-)
-from .selection import Learned, solve_new_columns
+from .factor_model import WEIGHING_STEPS, FactorModel, moments_of, student_weights, update_rows, weights_of
+from .learned import Learned, solve_new_columns
 from .solve import Status
+from .sweeps import loadings_prior
 from .table import ScaledTable, rescaled_table, scaled_table
 
-_NOISE_ENTRIES = 2.0  # Entries for which the usual noise counts beside those of a new row; the least in `factor_model`.
+_NOISE_ENTRIES = 2.0  # Entries for which the usual noise counts beside those of a new row; the least in `sweeps`.
 _ROUNDING = 1e-6  # Residual in units of the spread up to which a new column fits an exact model,
 _STEPS = 1e3  # or so many steps of the data's own type.
 
@@ -94,16 +87,16 @@ def _with_rows(f: FactorModel, whole: Observations, new: Observations, is_exact:
 def _updated_rows(f: FactorModel, table: ScaledTable, noise, seen) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Loadings, packed covariances and expected squares of the rows of a table, given the model's columns."""
     k, q = table.shape[0], f.rank + 1
-    prior, mean, _ = loadings_prior(f.U[seen], _moments(f.U, f.row_covariance)[seen], f.settings.tail)
+    prior, mean, _ = loadings_prior(f.U[seen], moments_of(f.U, f.row_covariance)[seen], f.settings.tail)
     U, covariance = np.zeros((k, q)), np.zeros((k, q * (q + 1) // 2))
     squares = np.zeros(k)
     written = U, covariance, np.zeros(k), squares
-    given = f.Z, _moments(f.Z, f.column_covariance), 1 / noise, prior, prior @ mean, written
+    given = f.Z, moments_of(f.Z, f.column_covariance), 1 / noise, prior, prior @ mean, written
     update_rows(table, *given)
     if np.isfinite(f.settings.degrees):
-        weights = _weights_of(table)
-        for _ in range(_WEIGHING_STEPS):
-            tau, _ = _student_weights(table, weights, replace(f, U=U, row_covariance=covariance, noise=noise))
+        weights = weights_of(table)
+        for _ in range(WEIGHING_STEPS):
+            tau, _ = student_weights(table, weights, replace(f, U=U, row_covariance=covariance, noise=noise))
             update_rows(table.with_weights(weights * tau), *given)
     return U, covariance, squares
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from .column_space import ColumnSpace, fix_signs
-from .selection import Learned
+from .learned import Learned
 from .solve import Status
 
 _NEGLIGIBLE = 1e-14  # Of the largest singular value: smaller directions are rounding.

@@ -15,7 +15,7 @@ import numpy as np
 from .._support.threads import in_threads
 from ..data.observations import Observations
 from .factor_model import FactorModel
-from .selection import Learned
+from .learned import Learned
 from .table import pieces
 
 _MOST = 0.99  # Leverage beyond which an entry alone decides, so that nothing is known without it.

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .column_space import ColumnSpace
-from .factor_model import _WEIGHING_STEPS, FactorModel, unpacked
+from .factor_model import WEIGHING_STEPS, FactorModel
+from .packed import unpacked
 
 _FARTHEST = 1e3  # Spreads at which the factor model clips an entry, as in `table`.
 
@@ -127,7 +128,7 @@ def _weights_of_entries(model: FactorModel, rows, x, weights) -> np.ndarray:
     given = weights.astype(np.float64)
     found = given
     if np.isfinite(model.settings.degrees):
-        for _ in range(_WEIGHING_STEPS):
+        for _ in range(WEIGHING_STEPS):
             squares = given * _expected_squares(model, rows, x, found) / model.noise[rows]
             found = given * (model.settings.degrees + 1) / (model.settings.degrees + squares)
     return found

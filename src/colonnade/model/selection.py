@@ -15,15 +15,13 @@ import numpy as np
 from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
 from .exact import exact_fit
-from .factor_model import FactorModel, Settings, Sweeps
-from .table import ScaledTable, rescaled_table, scaled_table
+from .factor_model import FactorModel, Settings
+from .hidden_entries import COMPLETE, FEW, HIDDEN_SHARE, far_places, hidden_places, in_gappy_columns, rows_decide
+from .learned import HeldOutEntries, Learned
+from .sweeps import Sweeps
+from .table import ScaledTable, scaled_table
 
-_HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
-_PATTERN_SHARE = 0.2  # Of the complete columns or rows, where gaps follow a pattern.
-_MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
-_COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
 _ENOUGH_SCORES, _MORE_TENTHS = 200, 4  # Hidden entries that calibrate intervals well, and how often more are hidden.
-_FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _BETTER = 0.997  # Of the error so far, which another setting must reach.
 _BETTER_UNITS = 0.99  # Likewise for another side or one unit for all rows: equal tables in other units stay equal.
@@ -37,8 +35,6 @@ _MOST_WORK = 2e10  # Multiplications of a sweep; likewise.
 _SHORT_TAIL = 2e-4  # Of the prior's spectrum, for tables of truly low rank: there `TAIL` costs up to 10 %.
 _LONG_TAIL = 0.2  # Likewise for tables whose spectrum hardly falls, such as pictures of digits: saves up to 6 % there.
 _LITTLE_FIRST_NOISE = 0.01  # Variance of the noise, in units of a row's spread, with which sweeps may begin.
-_FAR = 10.0  # Spreads of its row and of its column by which an entry must be off to begin with Student-t noise.
-_UNLIKE = 8.0  # Predicted deviations beyond which an observed entry is named an outlier, if noise has Student-t tails.
 _DEGREES = 4.0  # Of Student-t noise where it predicts better than Gaussian noise.
 _STOPS = 15, 30, 60, 120, 240  # Sweeps after which hidden entries are predicted, as long as that makes them better.
 _TRIAL_STOPS = 2  # Of these, for a setting that is only tried.
@@ -48,86 +44,12 @@ _TOLERANCE = 1e-4  # Relative change of the squared error in a sweep at which th
 _LITTLE_NOISE = 1e-3  # Noise variance in units of the spread below which an exact fit is tried.
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutEntries:
-    """Entries that the settings were chosen by, predicted by a model that has not seen them; arrays of shape (k,).
-
-    Attributes
-    ----------
-    rows, columns : int64
-    truth, predicted, deviations : float64
-        In the units of the data; the deviations are predicted too.
-    by_row, by_column : float
-        Root mean square errors in units of the rows' and of the columns' spread, weighted for the gaps.
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
-    truth: np.ndarray
-    predicted: np.ndarray
-    deviations: np.ndarray
-    by_row: float
-    by_column: float
-
-    def joined(self, other: HeldOutEntries) -> HeldOutEntries:
-        """These entries and others, which another fit of the same settings has not seen."""
-        names = "rows", "columns", "truth", "predicted", "deviations"
-        arrays = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in names]
-        a, b = self.rows.size, other.rows.size
-        squares = [(a * x**2 + b * y**2) / (a + b) for x, y in zip(self._errors, other._errors)]
-        return HeldOutEntries(*arrays, *map(float, np.sqrt(squares)))
-
-    @property
-    def _errors(self) -> tuple[float, float]:
-        return self.by_row, self.by_column
-
-    def scores(self) -> np.ndarray:
-        """Sizes of the errors in predicted standard deviations, rising."""
-        known = self.deviations > 0
-        return np.sort(np.abs(self.truth - self.predicted)[known] / self.deviations[known])
-
-
-@dataclass(eq=False)
-class Learned:
-    """A factor model and how it was chosen.
-
-    Attributes
-    ----------
-    model : FactorModel
-        Of the table, or of its transpose if `is_turned`.
-    is_turned : bool
-        Whether the model's rows are the table's columns.
-    held_out : HeldOutEntries or None
-        Predictions of the entries that were hidden while the settings were chosen; None if none were hidden.
-    is_exact : bool
-        Whether the entries fit to rounding.
-    choices : dict of str
-        What was chosen, in words.
-    """
-
-    model: FactorModel
-    is_turned: bool
-    held_out: HeldOutEntries | None
-    is_exact: bool
-    choices: dict
-
-    def at(self, rows, columns) -> tuple[np.ndarray, np.ndarray]:
-        """Places of the table as places of the model."""
-        return (columns, rows) if self.is_turned else (rows, columns)
-
-    def predict(self, rows, columns) -> np.ndarray:
-        return self.model.predict(*self.at(rows, columns))
-
-    def deviations(self, rows, columns, *, with_noise: bool = True) -> np.ndarray:
-        return self.model.deviations(*self.at(rows, columns), with_noise=with_noise)
-
-
 def first_trial(o: Observations, seed: int) -> HeldOutEntries | None:
     """Hidden entries of columns with gaps as the better of the first two settings predicts them.
 
     None if these columns have too few entries to hide some.
     """
-    if _in_partial_columns(o).sum() * _HIDDEN_SHARE < _FEW:
+    if in_gappy_columns(o).sum() * HIDDEN_SHARE < FEW:
         return None
     hidden = hidden_places(o, np.random.default_rng(seed))
     trials = _Trials(o, hidden, False, lambda done, total: None)
@@ -153,7 +75,7 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
         Called as ``progress(done, total)`` after each fit.
     """
     report = progress or (lambda done, total: None)
-    far, rng = _far_places(o), np.random.default_rng(seed)
+    far, rng = far_places(o), np.random.default_rng(seed)
     # Far entries stay: the settings must be chosen with them in sight.
     hidden = np.setdiff1d(hidden_places(o, rng), far)
     sides = _sides(o, orientation)
@@ -291,14 +213,9 @@ def _sides(o: Observations, orientation: str) -> tuple[bool, ...]:
     """
     if orientation != "auto":
         return (orientation == "rows",)
-    if o.full_columns.size >= _COMPLETE:
+    if o.full_columns.size >= COMPLETE:
         return (False,)
-    return (True,) if _rows_decide(o) else (False, True)
-
-
-def _rows_decide(o: Observations) -> bool:
-    n_full_rows = np.count_nonzero(np.bincount(o.rows, minlength=o.shape[0]) == o.shape[1])
-    return n_full_rows >= _COMPLETE and o.n_observed.max(initial=0) < o.shape[0]
+    return (True,) if rows_decide(o) else (False, True)
 
 
 def _choose(trials: _Trials, sides, rank, may_share_unit: bool) -> _Candidate:
@@ -377,76 +294,6 @@ def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:
     return best
 
 
-def hidden_places(o: Observations, rng) -> np.ndarray:
-    """A tenth of the entries of columns with gaps, rising; of every row and column at least two stay.
-
-    Full columns stay full, because their entries are easier to predict than those that are wanted. Where the other
-    columns have too few entries to tell, all lose some. Where they never show some rows, `_hidden_by_pattern` adds
-    entries of these. Where rows and no columns are complete, rows and columns change places.
-    """
-    total = o.values.size
-    if total < _FEW:
-        return np.zeros(0, np.int64)
-    if o.full_columns.size == 0 and _rows_decide(o):
-        turned = o.transposed()
-        places = hidden_places(turned, rng)
-        return np.sort(o.locate(turned.columns_of(places), turned.rows[places]))
-    able = _in_partial_columns(o)
-    if able.sum() * _HIDDEN_SHARE < _FEW:
-        able[:] = True
-    share = min(_HIDDEN_SHARE, _MOST_HIDDEN / able.sum())
-    drawn = np.flatnonzero((rng.random(total) < share) & able)
-    drawn = np.union1d(drawn, _hidden_by_pattern(o, rng))
-    drawn = _leaving_two(drawn, o.columns_of(drawn), o.n_observed)
-    return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
-
-
-def _hide_rows(o: Observations) -> bool:
-    """Whether there are ten full columns or more, and the others never show some rows."""
-    in_partial = o.rows[_in_partial_columns(o)]
-    return o.full_columns.size >= _COMPLETE and 0 < np.unique(in_partial).size < min(o.shape[0], in_partial.size)
-
-
-def lines_of_pattern(o: Observations) -> str | None:
-    """Whether "columns" or "rows" with gaps never show some places of the others; None if neither do."""
-    if o.full_columns.size == 0 and _rows_decide(o):
-        return "rows" if _hide_rows(o.transposed()) else None
-    return "columns" if _hide_rows(o) else None
-
-
-def _in_partial_columns(o: Observations) -> np.ndarray:
-    return np.repeat(o.n_observed < o.shape[0], o.n_observed)
-
-
-def _hidden_by_pattern(o: Observations, rng) -> np.ndarray:
-    """What some full columns hide to look like columns with gaps, rising.
-
-    Gaps may follow a pattern, as where a cheap instrument reads some wavelengths only. Then no column with gaps has an
-    entry to hide at the other wavelengths, and full columns stand for them. Nothing is hidden where every wavelength is
-    read in some column with gaps, or where few columns are full.
-    """
-    if not _hide_rows(o):
-        return np.zeros(0, np.int64)
-    m, full, partial = o.shape[0], o.full_columns, o.partial_columns[o.n_observed[o.partial_columns] > 0]
-    n_hidden = max(2, min(int(_PATTERN_SHARE * full.size), _MOST_HIDDEN // m))
-    chosen, like = np.sort(rng.choice(full, n_hidden, replace=False)), rng.choice(partial, n_hidden)
-    # The entry of row i of a full column stands at indptr + i.
-    seen = [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in like]
-    return np.concatenate([o.indptr[j] + np.setdiff1d(np.arange(m), rows) for j, rows in zip(chosen, seen)])
-
-
-def _far_places(o: Observations) -> np.ndarray:
-    """Entries that are far from the others of their row and of their column."""
-    by_row, by_column = scaled_table(o).by_column.values, scaled_table(o.transposed()).by_row.values
-    return np.flatnonzero(np.minimum(np.abs(by_row), np.abs(by_column)) > _FAR)
-
-
-def _leaving_two(drawn, groups, counts) -> np.ndarray:
-    """Those drawn places whose group keeps two entries or more."""
-    left = counts - np.bincount(groups, minlength=counts.size)
-    return drawn[left[groups] >= 2]
-
-
 def _most_directions(o: Observations, rank) -> int:
     """The bound on the rank: what was asked for, or what the table, memory and time allow."""
     m, n = o.shape
@@ -484,7 +331,7 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
     why = "as given" if orientation != "auto" else "chosen by cross-validation" if winner.model is not None else ""
-    why = "because some rows and no columns are complete" if orientation == "auto" and _rows_decide(o) else why
+    why = "because some rows and no columns are complete" if orientation == "auto" and rows_decide(o) else why
     own = "level" if winner.settings.one_unit else "unit and level"
     noise = f"each {other[:-1]} has its own variance" if winner.settings.row_noise else f"one variance for all {other}"
     most = f"at most {model.rank}" + ("" if rank == "auto" else ", as given")
@@ -507,19 +354,3 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     else:
         words["fit"] = f"not tested, because {o.values.size} known values are too few to hide some"
     return words
-
-
-def outliers(learned: Learned, o: Observations) -> np.ndarray:
-    """Where in ``o.values`` entries stand that the model does not explain and gives hardly any weight."""
-    if learned.is_exact or not np.isfinite(learned.model.settings.degrees):
-        return np.zeros(0, np.int64)
-    rows, columns = o.rows.astype(np.int64), o.entry_columns.astype(np.int64)
-    errors = np.abs(o.values - learned.predict(rows, columns))
-    fit, whole = (learned.deviations(rows, columns, with_noise=noisy) for noisy in (False, True))
-    weights = 1.0 if o.weights is None else o.weights  # The noise is that of an entry of weight 1.
-    return np.flatnonzero(errors > _UNLIKE * np.sqrt(fit**2 + (whole**2 - fit**2) / weights))
-
-
-def solve_new_columns(learned: Learned, o: Observations) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and packed covariances of new columns of the model's rows."""
-    return learned.model.solve(rescaled_table(o, learned.model.shift, learned.model.unit))

@@ -14,7 +14,7 @@ from .column_space import ColumnSpace
 from .full_columns.learn import penalty_of
 from .full_columns.out_of_line import moved_places
 from .full_columns.wild_entries import in_partial_columns
-from .selection import Learned
+from .learned import Learned
 
 
 class AnySolution:

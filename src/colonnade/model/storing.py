@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .factor_model import FactorModel, Settings
-from .selection import HeldOutEntries, Learned
+from .learned import HeldOutEntries, Learned
 
 _OF_MODEL = "shift", "unit", "U", "row_covariance", "Z", "column_covariance", "noise", "own_noise"
 _OF_HELD_OUT = "rows", "columns", "truth", "predicted", "deviations"

@@ -13,8 +13,8 @@ from scipy.special import ndtri
 
 from .._support.threads import one_blas_thread
 from ..model.factor_model import FactorModel
+from ..model.learned import Learned
 from ..model.prediction import keep_in_bounds
-from ..model.selection import Learned
 from .parts import Parts
 
 LEVEL = 0.9  # Of the intervals with which the draws agree.

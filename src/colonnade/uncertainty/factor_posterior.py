@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.observations import Observations
-from ..model.factor_model import unpacked
+from ..model.learned import Learned
 from ..model.leverage import leave_out_entries
-from ..model.selection import Learned
+from ..model.packed import unpacked
 from .column_verdict import ColumnVerdict
 from .parts import Parts
 

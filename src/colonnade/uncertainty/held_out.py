@@ -8,7 +8,7 @@ from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
 from ..model.full_columns.optimism import optimism_of
 from ..model.full_columns.trials import Trials, left_out
-from ..model.selection import Learned
+from ..model.learned import Learned
 from ..model.solve import Status
 from .calibration import Scores
 

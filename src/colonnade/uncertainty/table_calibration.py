@@ -25,9 +25,10 @@ import numpy as np
 
 from .._support.threads import one_blas_thread
 from ..data.observations import Observations
+from ..model.hidden_entries import lines_of_pattern
 from ..model.inverse_gamma import InverseGamma
+from ..model.learned import Learned
 from ..model.leverage import LeftOut, leave_out, leave_out_entries
-from ..model.selection import Learned, lines_of_pattern
 from ..model.table import unit_degrees
 from .calibration import (
     ALL_ALIKE,

@@ -15,8 +15,8 @@ from ...completion import Completion, complete
 from ...data.observations import Observations
 from ...model.column_space import fix_signs
 from ...model.factor_model import FactorModel
+from ...model.learned import Learned, solve_new_columns
 from ...model.leverage import leave_out, whole_and_noise
-from ...model.selection import Learned, solve_new_columns
 from ...uncertainty.draws import LEVEL, NORMAL
 from ...uncertainty.held_out import no_scores
 from ...uncertainty.parts import Parts

@@ -1,0 +1,90 @@
+"""Which known entries are hidden, to choose settings and to calibrate intervals: those that are like the gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data.observations import Observations
+from .table import scaled_table
+
+HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
+_PATTERN_SHARE = 0.2  # Of the complete columns or rows, where gaps follow a pattern.
+_MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
+COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
+FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
+_FAR = 10.0  # Spreads of its row and of its column by which an entry must be off to begin with Student-t noise.
+
+
+def hidden_places(o: Observations, rng) -> np.ndarray:
+    """A tenth of the entries of columns with gaps, rising; of every row and column at least two stay.
+
+    Full columns stay full, because their entries are easier to predict than those that are wanted. Where the other
+    columns have too few entries to tell, all lose some. Where they never show some rows, `_hidden_by_pattern` adds
+    entries of these. Where rows and no columns are complete, rows and columns change places.
+    """
+    total = o.values.size
+    if total < FEW:
+        return np.zeros(0, np.int64)
+    if o.full_columns.size == 0 and rows_decide(o):
+        turned = o.transposed()
+        places = hidden_places(turned, rng)
+        return np.sort(o.locate(turned.columns_of(places), turned.rows[places]))
+    able = in_gappy_columns(o)
+    if able.sum() * HIDDEN_SHARE < FEW:
+        able[:] = True
+    share = min(HIDDEN_SHARE, _MOST_HIDDEN / able.sum())
+    drawn = np.flatnonzero((rng.random(total) < share) & able)
+    drawn = np.union1d(drawn, _hidden_by_pattern(o, rng))
+    drawn = _leaving_two(drawn, o.columns_of(drawn), o.n_observed)
+    return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
+
+
+def _hide_rows(o: Observations) -> bool:
+    """Whether there are ten full columns or more, and the others never show some rows."""
+    in_partial = o.rows[in_gappy_columns(o)]
+    return o.full_columns.size >= COMPLETE and 0 < np.unique(in_partial).size < min(o.shape[0], in_partial.size)
+
+
+def lines_of_pattern(o: Observations) -> str | None:
+    """Whether "columns" or "rows" with gaps never show some places of the others; None if neither do."""
+    if o.full_columns.size == 0 and rows_decide(o):
+        return "rows" if _hide_rows(o.transposed()) else None
+    return "columns" if _hide_rows(o) else None
+
+
+def in_gappy_columns(o: Observations) -> np.ndarray:
+    return np.repeat(o.n_observed < o.shape[0], o.n_observed)
+
+
+def _hidden_by_pattern(o: Observations, rng) -> np.ndarray:
+    """What some full columns hide to look like columns with gaps, rising.
+
+    Gaps may follow a pattern, as where a cheap instrument reads some wavelengths only. Then no column with gaps has an
+    entry to hide at the other wavelengths, and full columns stand for them. Nothing is hidden where every wavelength is
+    read in some column with gaps, or where few columns are full.
+    """
+    if not _hide_rows(o):
+        return np.zeros(0, np.int64)
+    m, full, partial = o.shape[0], o.full_columns, o.partial_columns[o.n_observed[o.partial_columns] > 0]
+    n_hidden = max(2, min(int(_PATTERN_SHARE * full.size), _MOST_HIDDEN // m))
+    chosen, like = np.sort(rng.choice(full, n_hidden, replace=False)), rng.choice(partial, n_hidden)
+    # The entry of row i of a full column stands at indptr + i.
+    seen = [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in like]
+    return np.concatenate([o.indptr[j] + np.setdiff1d(np.arange(m), rows) for j, rows in zip(chosen, seen)])
+
+
+def far_places(o: Observations) -> np.ndarray:
+    """Entries that are far from the others of their row and of their column."""
+    by_row, by_column = scaled_table(o).by_column.values, scaled_table(o.transposed()).by_row.values
+    return np.flatnonzero(np.minimum(np.abs(by_row), np.abs(by_column)) > _FAR)
+
+
+def _leaving_two(drawn, groups, counts) -> np.ndarray:
+    """Those drawn places whose group keeps two entries or more."""
+    left = counts - np.bincount(groups, minlength=counts.size)
+    return drawn[left[groups] >= 2]
+
+
+def rows_decide(o: Observations) -> bool:
+    n_full_rows = np.count_nonzero(np.bincount(o.rows, minlength=o.shape[0]) == o.shape[1])
+    return n_full_rows >= COMPLETE and o.n_observed.max(initial=0) < o.shape[0]
