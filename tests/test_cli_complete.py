@@ -190,7 +190,7 @@ def test_the_process_itself(folder):
     bad = subprocess.run([*start, "complete", "none.npy"], capture_output=True, text=True, timeout=120)
     assert bad.returncode == 5 and bad.stdout == "" and bad.stderr == "Error: there is no file none.npy\n"
     code = (  # hangs where a long solve would be, and tells that it is there
-        "import sys, time, colonnade.completion as c, colonnade.interfaces.cli as cli\n"
+        "import sys, time, colonnade.completion.completing as c, colonnade.interfaces.cli as cli\n"
         "def slow(*a, **k):\n    print('here', flush=True)\n    time.sleep(600)\n"
         "c.solve_columns = slow\n"
         "sys.argv = ['colonnade', 'complete', 'm.npy', '-o', 'f.npy']\n"
@@ -244,7 +244,7 @@ def test_orientation_and_method_reach_the_library(run, folder, name, orientation
     assert code == 0 and err == "" and facts["orientation"] == orientation
     expected = co.complete(known, method="factor model", orientation=orientation)
     np.testing.assert_allclose(pd.read_csv("f.csv").to_numpy(), expected.to_dense(), rtol=1e-12)
-    assert facts["choices"]["method"].endswith("as asked") and "as asked" in facts["choices"]["orientation"]
+    assert facts["choices"]["method"].endswith("as given") and "as given" in facts["choices"]["orientation"]
 
 
 @pytest.mark.parametrize("name", ["als", "soft-impute", "soft_impute"])
