@@ -109,7 +109,7 @@ def solve_columns(
         typical = float(np.median(observations.n_observed[partial])) if typical is None else typical
         scale = np.maximum(_scales_of(penalty, typical / observations.shape[0]), np.finfo(U.dtype).tiny).astype(U.dtype)
         V, scaled = (U, penalty) if (scale == 1).all() else (U * scale, penalty * scale.astype(np.float64) ** 2)
-        _solve_partial(V, space.center, observations, scaled, partial, Z, status, n_threads, progress)
+        _solve_partial(V, space.center, observations, scaled, partial, (Z, status), n_threads, progress)
         Z *= scale
     alone = status == Status.PRIOR_ONLY
     if space.mean is not None and space.center is None and alone.any():
@@ -150,11 +150,12 @@ def _judge_zero_space(center, o: Observations, status) -> None:
     status[o.entry_columns[x != 0]] = Status.UNDETERMINED
 
 
-def _solve_partial(U, center, observations, penalty, partial, Z, status, n_threads, progress) -> None:
+def _solve_partial(U, center, observations, penalty, partial, written, n_threads, progress) -> None:
+    """Write coefficients and status of the partial columns into `written`."""
     from .kernels.column_kernels import solve_groups  # numba is imported here, when there is something to solve
     from .kernels.problem import UNSETTLED, Problem, workspace
 
-    o = observations
+    o, (Z, status) = observations, written
     weights = np.zeros(0, np.float32) if o.weights is None else o.weights
     center = np.zeros(0, U.dtype) if center is None else center
     members, bounds = _groups_of_equal_rows(o, weights, partial)

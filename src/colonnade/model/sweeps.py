@@ -21,6 +21,7 @@ from .factor_model import (
     update_rows,
     weights_of,
 )
+from .inverse_gamma import InverseGamma, fit_inverse_gamma
 from .packed import diagonal, unpacked, unpacked_all
 from .starts import FIRST_VARIANCE, LEAST_NOISE, first_factors, widened
 from .table import ScaledTable, pieces
@@ -66,7 +67,7 @@ class Sweeps:
         self.Z, self.column_covariance = Z.copy(), np.zeros((n, r * (r + 1) // 2))
         self.own_noise, self.squares = self.noise.copy(), np.zeros(m)
         self.row_logs, self.column_logs = np.zeros(m), np.zeros(n)
-        self.shape_and_scale = 2.0, 2.0 * float(self.noise.mean())
+        self.noise_prior = InverseGamma(2.0, 2.0 * float(self.noise.mean()))
         self.prior, self.prior_mean, self.column_prior = np.eye(q), np.zeros(q), np.eye(r)
         self.n_sweeps = 0
         if np.isfinite(settings.degrees):
@@ -172,9 +173,8 @@ class Sweeps:
         total = max(1.0, float(self.counts.sum()))
         common = max(float(self.squares.sum()) / total, LEAST_NOISE)
         if self.n_sweeps % _ROW_NOISE_EVERY == 0:
-            self.shape_and_scale = _noise_prior(self.counts, self.squares, common, self.shape_and_scale)
-        a, b = self.shape_and_scale
-        self.own_noise = np.maximum((b + self.squares / 2) / (a + self.counts / 2), LEAST_NOISE)
+            self.noise_prior = fit_inverse_gamma(self.counts, self.squares, self.noise_prior)
+        self.own_noise = np.maximum(self.noise_prior.variances(self.counts, self.squares), LEAST_NOISE)
         self.noise = self.own_noise.copy() if self.settings.row_noise else np.full(self.counts.size, common)
 
     def _weigh_at_start(self, is_new: bool) -> None:
@@ -236,24 +236,3 @@ def loadings_prior(U, moments, tail: float, even=None) -> tuple[np.ndarray, np.n
     precision[:r, :r] = np.linalg.inv(K)
     precision[r, r] = _LEVEL_PRECISION
     return precision, np.append(mu, 0.0), K
-
-
-def _noise_prior(counts, squares, common: float, start) -> tuple[float, float]:
-    """Shape and scale (a, b) of the inverse gamma prior of v_i that maximise the marginal likelihood of the squares."""
-    from scipy.optimize import minimize
-    from scipy.special import digamma, gammaln
-
-    half, t = counts / 2, squares / (2 * common)
-
-    def loss(p):
-        a, b = np.exp(p)
-        value = gammaln(a + half) - gammaln(a) + a * p[1] - (a + half) * np.log(b + t)
-        by_a = digamma(a + half) - digamma(a) + p[1] - np.log(b + t)
-        by_b = a / b - (a + half) / (b + t)
-        return -value.sum(), -np.array([a * by_a.sum(), b * by_b.sum()])
-
-    begin = np.log([start[0], max(start[1] / common, 1e-6)])
-    # a >= 1: a row's noise counts as seen on two entries at least, so that it cannot run to zero.
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=[(0.0, 9.0), (-12.0, 12.0)])
-    a, b = np.exp(found.x)
-    return float(a), float(b) * common
