@@ -368,3 +368,29 @@ def test_complete_columns_beside_a_grid_of_readings(rng):
     gaps = np.isnan(known)
     assert np.sqrt(np.mean((completion.to_dense() - M)[gaps] ** 2)) < 0.2  # The noise is .05, the spread 2.
     assert completion.verdict.word == "use it"
+
+
+def test_scores_are_those_of_a_fit_with_as_many_sweeps(rng):
+    from colonnade.model.hidden_entries import hidden_places
+    from colonnade.model.table import scaled_table
+
+    M = rng.standard_normal((40, 5)) @ rng.standard_normal((5, 90)) + 0.5 * rng.standard_t(3, (40, 90))
+    M[rng.random(M.shape) < 0.4] = np.nan
+    o = co.Observations.from_dense(M)
+    learned = learn_table(o)
+    hidden = hidden_places(o, np.random.default_rng(0))
+    seen = o.without(hidden).transposed() if learned.is_turned else o.without(hidden)
+    settings = learned.model.settings
+    sweeps = Sweeps(scaled_table(seen, one_unit=settings.one_unit), settings)
+    first = learned.held_out.rows[: hidden.size], learned.held_out.columns[: hidden.size]
+    counted = {}
+    for stop in (15, 30, 60, 120, 240):
+        model = sweeps.run(stop - sweeps.n_sweeps, 1e-4)
+        counted[model.n_sweeps] = model.predict(*(first[::-1] if learned.is_turned else first))
+    chosen = [n for n, p in counted.items() if np.allclose(p, learned.held_out.predicted[: hidden.size], atol=1e-9)]
+    assert len(chosen) == 1
+    # The final fit has gone as far, and further hidden entries calibrate a table as small as this one.
+    assert learned.model.n_sweeps in (chosen[0], chosen[0] - chosen[0] // 2)
+    assert learned.held_out.rows.size >= 200
+    places = learned.held_out.rows * 90 + learned.held_out.columns
+    assert np.unique(places).size == places.size
