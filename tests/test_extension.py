@@ -119,7 +119,7 @@ def test_weights_count_in_the_units_of_the_old_ones(rng):
     plain, scaled = co.complete(gappy, method="factor model"), co.complete(weighted, method="factor model")
     one = plain.extend(new).to_dense()
     other = scaled.extend(co.Observations.from_dense(new, weights=np.full(new.shape, 4.0))).to_dense()
-    # With weights, sums run over the entries that are seen, without over those that are not: sweeps enlarge the rounding.
+    # With weights, sums run over known entries, without over the missing ones. Sweeps enlarge the rounding.
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-7 * gappy[~np.isnan(gappy)].std())
 
 
