@@ -16,12 +16,11 @@ from .full_columns.wild_entries import Whole, screened
 from .learned import HeldOutEntries, Learned
 from .leaving_out import column_losses, is_no_chance
 from .selection import OUTLIER, first_trial, learn_table
-from .table import scaled_table, spreads_of_rows
+from .table import scaled_table, side_of_units
 
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
 _FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
-_MIXED_UNITS = 100.0  # Ratio of the largest to the smallest spread of the rows from which their units must differ.
 _WIDEST = 1e100  # Ratio of numbers beyond which the square of one is lost beside that of the other.
 _LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
 _SURE = 2.0  # Standard errors by which the learner must predict better that has fewer of the entries.
@@ -36,8 +35,7 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     given = {"orientation": orientation, "seed": seed, "progress": progress}
     if o.partial_columns.size == 0 or not _are_comparable(o.values) or learn(o).is_exact:
         return None
-    spreads = spreads_of_rows(o)
-    if spreads.size and spreads.max() / _MIXED_UNITS > spreads.min():
+    if side_of_units(o) is not None:
         return learn_table(o, **given)
     in_full = o.full_columns.size * o.shape[0] / o.values.size
     is_large = o.values.size > _MOST_ENTRIES
@@ -69,8 +67,8 @@ def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:
     """By how much squared errors of the full columns' prior exceed those of the factor model, by column."""
     seen = o.without(o.locate(found.rows, found.columns))
     by_full = _predicted_by_full_columns(seen, found.rows, found.columns)
-    unit = scaled_table(o).unit[found.rows]
-    unit = np.where(unit > 0, unit, np.inf)
+    units = scaled_table(o).unit[found.rows], scaled_table(o.transposed()).unit[found.columns]
+    unit = np.minimum(*(np.where(u > 0, u, np.inf) for u in units))  # Neither side may be far off in its own unit.
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = [np.nan_to_num(np.abs(found.truth - p) / unit, nan=OUTLIER) for p in (by_full, found.predicted)]
     squares = [np.minimum(each, OUTLIER) ** 2 for each in sizes]

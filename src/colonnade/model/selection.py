@@ -19,7 +19,7 @@ from .factor_model import FactorModel, Settings
 from .hidden_entries import COMPLETE, FEW, HIDDEN_SHARE, far_places, hidden_places, in_gappy_columns, rows_decide
 from .learned import HeldOutEntries, Learned
 from .sweeps import Sweeps
-from .table import ScaledTable, scaled_table
+from .table import ScaledTable, scaled_table, side_of_units
 
 _ENOUGH_SCORES, _MORE_TENTHS = 200, 4  # Hidden entries that calibrate intervals well, and how often more are hidden.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
@@ -78,9 +78,10 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     far, rng = far_places(o), np.random.default_rng(seed)
     # Far entries stay: the settings must be chosen with them in sight.
     hidden = np.setdiff1d(hidden_places(o, rng), far)
-    sides = _sides(o, orientation)
+    mixed = side_of_units(o) if orientation == "auto" else None
+    sides = _sides(o, orientation, mixed)
     if hidden.size:
-        winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank, orientation == "auto")
+        winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank, orientation == "auto" and mixed is None)
         winner = _with_more_scores(o, winner, np.union1d(hidden, far), rng)
     else:
         winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
@@ -92,7 +93,7 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     model = sweeps.run(winner.n_more, 0.0) if hidden.size else sweeps.run(_UNTESTED_SWEEPS, _TOLERANCE)
     exact = exact_fit(table, model, o.values.dtype) if float(np.median(model.noise)) < _LITTLE_NOISE else None
     report(6, 6)
-    words = _in_words(winner, model, exact, orientation, rank, o)
+    words = _in_words(winner, model, exact, orientation, rank, mixed, o)
     return Learned(exact or model, winner.is_turned, winner.held_out, exact is not None, words)
 
 
@@ -205,14 +206,17 @@ def _with_more_scores(o: Observations, winner: _Candidate, not_again, rng) -> _C
     return replace(winner, held_out=found)
 
 
-def _sides(o: Observations, orientation: str) -> tuple[bool, ...]:
-    """Whether the model is turned: as asked for, as complete rows say, or both, between which hidden entries decide.
+def _sides(o: Observations, orientation: str, mixed: str | None) -> tuple[bool, ...]:
+    """Whether the model is turned: as given, as units or complete rows say, or both, which hidden entries decide.
 
+    A side whose lines have different units needs units of its own, however few entries there are to test it.
     Gaps beside complete rows may follow a pattern, as where an instrument reads some wavelengths only. Hidden entries
     lie where it reads, and tell nothing of the other wavelengths.
     """
     if orientation != "auto":
         return (orientation == "rows",)
+    if mixed is not None:
+        return (mixed == "columns",)
     if o.full_columns.size >= COMPLETE:
         return (False,)
     return (True,) if rows_decide(o) else (False, True)
@@ -327,11 +331,14 @@ def _in_other_units(model: FactorModel, table: ScaledTable) -> FactorModel:
     return replace(model, U=U, row_covariance=model.row_covariance * (ratio**2)[:, None])
 
 
-def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, o: Observations) -> dict:
+def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, mixed, o: Observations) -> dict:
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
     why = "as given" if orientation != "auto" else "chosen by cross-validation" if winner.model is not None else ""
-    why = "because some rows and no columns are complete" if orientation == "auto" and rows_decide(o) else why
+    if mixed is not None:
+        why = f"because {mixed} differ in unit"
+    elif orientation == "auto" and rows_decide(o):
+        why = "because some rows and no columns are complete"
     own = "level" if winner.settings.one_unit else "unit and level"
     noise = f"each {other[:-1]} has its own variance" if winner.settings.row_noise else f"one variance for all {other}"
     most = f"at most {model.rank}" + ("" if rank == "auto" else ", as given")

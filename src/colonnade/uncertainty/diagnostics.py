@@ -12,7 +12,7 @@ from ..model.full_columns.trials import Trials, trials
 from ..model.prediction import entries_at, keep_in_bounds
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_trials
-from .verdict import EXACT, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
+from .verdict import EXACT, EXACT_IN_PART, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _FEW = 30  # entries left out that tell nothing
@@ -177,7 +177,7 @@ def verdict_on(completion) -> Verdict:
     if learned is None and not completion.by_columns:
         return not_judged_by(completion.choices.get("method", "This method"))
     if learned is not None and learned.is_exact:
-        return EXACT
+        return EXACT_IN_PART if _has_estimates(learned.model) else EXACT
     found = hold_out(completion)
     if found is None:
         return NOT_JUDGED
@@ -186,6 +186,11 @@ def verdict_on(completion) -> Verdict:
     else:
         error = found.error / found.spread if found.spread > 0 else np.inf if found.error > 0 else 0.0
     return judge(error, float(found.coverage[np.argmin(np.abs(LEVELS - LEVEL))]))
+
+
+def _has_estimates(model) -> bool:
+    """Whether known values leave a row or column of an exact model open, which then keeps a variance."""
+    return bool(model.row_covariance.any() or model.column_covariance.any())
 
 
 def _rounding(completion, truth) -> float:

@@ -37,6 +37,10 @@ class Verdict:
 
 NOTHING_TO_FILL = Verdict("use it", "Every value is known, so there was nothing to fill.")
 EXACT = Verdict("use it", "The known values fit the model exactly, so the filled values are exact up to rounding.")
+EXACT_IN_PART = Verdict(
+    "use it with care",
+    "The known values fit the model exactly. Rows or columns with few known values are only estimates, with intervals.",
+)
 NOT_JUDGED = Verdict(
     "use it with care", "There are too few known values to test the predictions, so the error is unknown."
 )
