@@ -659,3 +659,9 @@ def test_places_in_messages_are_lines_and_columns_from_1(tmp_path):
     path.write_text("1,2,3\n4,5,6\n7,8,9\n1,2,oops\n")
     with pytest.raises(ValueError, match=r"column '2' .* 'oops' and '3' in line 1|line 4, column 3 \(called '2'"):
         co.read(path)
+
+
+@pytest.mark.parametrize("path", [None, 3, 1.5])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(TypeError, match=f"path must be the path of a file, or a list of paths; got {path}"):
+        co.read(path)

@@ -204,7 +204,9 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
         if found != 1:
             there = ", ".join(shown(other) for other in names[:3]) + (", ..." if length > 3 else "")
             called = f"{found:,} are called" if found else "none is called"
-            raise ValueError(f"{name} must be numbers or names that one has alone; {called} {shown(one)} among {there}")
+            raise ValueError(
+                f"{name} must be positions from 0 or names that occur once; {called} {shown(one)} among {there}"
+            )
     return np.array([places[full] for full in asked], np.int64).reshape(given.shape)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -222,6 +222,8 @@ def fields_of_triples(paths, fields, dialect: DialectOptions = FOUND_OUT) -> tup
 
 def paths_of(path, storage_options: dict | None = None) -> list:
     """The files that are meant: paths, or addresses of another store."""
+    if not isinstance(path, (str, os.PathLike, Url, Iterable)):
+        raise TypeError(f"path must be the path of a file, or a list of paths; got {path!r}")
     given = [path] if isinstance(path, (str, os.PathLike, Url)) else list(path)
     if not given:
         raise ValueError("no file is named")
