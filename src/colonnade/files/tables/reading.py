@@ -223,7 +223,7 @@ def fields_of_triples(paths, fields, dialect: DialectOptions = FOUND_OUT) -> tup
 def paths_of(path, storage_options: dict | None = None) -> list:
     """The files that are meant: paths, or addresses of another store."""
     if not isinstance(path, (str, os.PathLike, Url, Iterable)):
-        raise TypeError(f"path must be the path of a file, or a list of paths; got {path!r}")
+        raise TypeError(f"path must be the path of a file, or a list of paths; got {printable(path)}")
     given = [path] if isinstance(path, (str, os.PathLike, Url)) else list(path)
     if not given:
         raise ValueError("no file is named")
