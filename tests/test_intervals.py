@@ -360,7 +360,7 @@ def scores_with(rng, row_factors, column_factors, share=0.3):
     i, j = np.nonzero(rng.random((row_factors.size, column_factors.size)) < share)
     deviations = rng.lognormal(0, 0.5, i.size)
     errors = deviations * row_factors[i] * column_factors[j] * rng.standard_normal(i.size)
-    return Scores(i, j, errors, deviations, np.ones(i.size))
+    return Scores(i, j, errors, deviations, *np.ones((2, i.size)))
 
 
 def test_factors_of_rows_and_columns_are_found(rng):

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from colonnade.model.leaving_out import column_losses, is_no_chance
+from colonnade import Observations
+from colonnade.model.column_space import fit_column_space
+from colonnade.model.leaving_out import column_losses, is_no_chance, squares_of_others
+from colonnade.uncertainty.calibration import Spreads
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e300])
@@ -28,3 +31,44 @@ def test_losses_are_means_over_columns_where_these_are_many(order):
     np.testing.assert_allclose(column_losses(squares[order, 0], columns[order]), expected[:, 0], rtol=1e-14)
     few = columns < 3
     np.testing.assert_array_equal(column_losses(squares[few], columns[few]), squares[few])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squares_of_others_are_those_of_a_column_without_the_entry(rng, weighted):
+    """By hand: the entry is deleted, each of the others is left out of what remains, by solves without any shortcut."""
+    m, r, noise = 12, 3, 0.3
+    space = fit_column_space(rng.standard_normal((m, 4)) @ rng.standard_normal((4, 9)), rank=r, center=True)
+    X = rng.standard_normal((m, 5))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    weights = rng.uniform(0.5, 2, X.shape) if weighted else None
+    o = Observations.from_dense(X, weights=weights)
+    found = squares_of_others(space, o, noise)
+
+    def squares(rows, x, w):
+        """Of the standardised errors of all entries, each left out by itself."""
+        L = space.basis[rows] * np.sqrt(space.variances)
+        K, x, sizes = L @ L.T + np.diag(noise / w), x - space.center[rows], []
+        for k in range(rows.size):
+            rest = np.delete(np.arange(rows.size), k)
+            pull = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, k])
+            sizes.append((x[k] - pull @ x[rest]) ** 2 / (K[k, k] - pull @ K[rest, k]))
+        return np.array(sizes)
+
+    for j in range(5):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        rows, x = o.rows[at], o.values[at]
+        w = np.ones(rows.size) if o.weights is None else o.weights[at]
+        with_it = squares(rows, x, w)
+        for i in range(rows.size):
+            rest = np.delete(np.arange(rows.size), i)
+            expected = squares(rows[rest], x[rest], w[rest]).sum() / with_it[rest].sum()
+            np.testing.assert_allclose(found[at][i], expected, rtol=1e-9)
+
+
+def test_strength_of_factors_is_that_which_predicts_squares_best(rng):
+    """Squares of 400 groups whose variances are inverse gamma with shape and scale 3: the strength is found again."""
+    variances = 3 / rng.gamma(3.0, 1.0, 400)
+    groups = np.repeat(np.arange(400), 10)
+    squares = variances[groups] * rng.standard_normal(4000) ** 2
+    prior = Spreads.of(groups, squares, 400).prior
+    assert 2.2 < prior.shape < 4.2 and 0.8 < prior.scale / prior.shape < 1.25

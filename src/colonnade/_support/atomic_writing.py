@@ -130,9 +130,7 @@ def refuse_existing(path, force: bool = False, is_ours: Callable[..., bool] = la
     path = as_path(path)
     if isinstance(path, Url):
         if path.exists() and not force:
-            raise FileExistsError(
-                errno.EEXIST, EXISTS, str(path)
-            )
+            raise FileExistsError(errno.EEXIST, EXISTS, str(path))
         if path.is_dir() and not is_ours(path):
             raise FileExistsError(errno.EEXIST, "it is a folder with other things; choose another name", str(path))
         return
@@ -144,9 +142,7 @@ def refuse_existing(path, force: bool = False, is_ours: Callable[..., bool] = la
     if not os.path.lexists(path):
         return
     if not force:
-        raise FileExistsError(
-            errno.EEXIST, EXISTS, str(path)
-        )
+        raise FileExistsError(errno.EEXIST, EXISTS, str(path))
     if path.is_symlink():
         raise FileExistsError(errno.EEXIST, "it is a link; name what it points to, or remove the link", str(path))
     if not path.is_dir() and not path.is_file():

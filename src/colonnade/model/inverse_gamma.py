@@ -4,7 +4,9 @@ v_g ~ inverse gamma(a, b), and the k_g squares of group g have the mean v_g. Int
 
     log p = sum over g of [ lgamma(a + k/2) - lgamma(a) + a log b - (a + k/2) log(b + t/2) ],   t the sum of squares,
 
-which is maximised over (a, b). Its limit a -> infinity is one variance for all groups.
+which is maximised over (a, b). Its limit a -> infinity is one variance for all groups. Where squares of a group are
+not independent, each is a group of its own instead, and what the others say of it stands beside the prior:
+a + k'/2 and b + t'/2 with their number k' and sum t'. The prior is then the one that predicts squares best.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class InverseGamma:
         return (self.scale + squares / 2) / (self.shape + counts / 2)
 
 
-def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None) -> InverseGamma:
+def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None, beside=(0.0, 0.0)) -> InverseGamma:
     """The prior that maximises the marginal likelihood of the squares.
 
     Parameters
@@ -45,6 +47,8 @@ def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None) -> Inv
         Number and sum of the squares of every group.
     start : InverseGamma, optional
         Where the search begins.
+    beside : pair of float64 arrays of shape (n_groups,), optional
+        Number and sum of further squares that every group is known to have.
     """
     from scipy.optimize import minimize
     from scipy.special import digamma, gammaln
@@ -53,13 +57,15 @@ def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None) -> Inv
     if common <= 0:
         return InverseGamma(_LEAST_SHAPE, 0.0)
     half, t = counts / 2, squares / (2 * common)
+    half_beside, t_beside = beside[0] / 2, beside[1] / (2 * common)
 
     def loss(p):
-        a, b = np.exp(p)
-        value = gammaln(a + half) - gammaln(a) + a * p[1] - (a + half) * np.log(b + t)
-        by_a = digamma(a + half) - digamma(a) + p[1] - np.log(b + t)
+        prior = np.exp(p)
+        a, b = prior[0] + half_beside, prior[1] + t_beside
+        value = gammaln(a + half) - gammaln(a) + a * np.log(b) - (a + half) * np.log(b + t)
+        by_a = digamma(a + half) - digamma(a) + np.log(b) - np.log(b + t)
         by_b = a / b - (a + half) / (b + t)
-        return -value.sum(), -np.array([a * by_a.sum(), b * by_b.sum()])
+        return -value.sum(), -np.array([prior[0] * by_a.sum(), prior[1] * by_b.sum()])
 
     begin = np.log([2.0, 2.0] if start is None else [start.shape, max(start.scale / common, 1e-6)])
     bounds = [(np.log(_LEAST_SHAPE), 9.0), (-12.0, 12.0)]

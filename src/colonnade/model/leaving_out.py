@@ -18,6 +18,8 @@ from .column_space import ColumnSpace
 
 MANY_COLUMNS = 20  # of which each has one loss
 LEAST_SHARE = 1e-10  # of the variance of an entry: less noise is lost beside squares
+_MOST_PAIRED = 1_000  # Entries of a column; in longer ones a single entry hardly changes the fit.
+_LEAST_LEFT = 1e-10  # Of the precision of an entry, left when a second is left out; less is rounding.
 _PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
 
 
@@ -76,6 +78,45 @@ def leave_out(space: ColumnSpace, o: Observations, noise_variances, use: Callabl
         in_threads(work, columns_alike(o, max(space.rank, noise.size)))
 
 
+def squares_of_others(space: ColumnSpace, o: Observations, noise_variance: float) -> np.ndarray:
+    """How squares of the other entries' standardised errors change where an entry is left out with each, shape (nnz,).
+
+    The errors of the others, left out one at a time, have seen the entry. An entry that is far off has drawn the fit
+    towards itself and made them larger. Without both entries i and l, with Q = K^-1 and a = Q (x - c), it is
+
+        e_l^2 / s_l^2 = (a_l - Q_li a_i / Q_ii)^2 / (Q_ll - Q_li^2 / Q_ii)      instead of a_l^2 / Q_ll.
+
+    Returned is the sum over l of the one over that of the other; 1 without noise, and in columns so long that an entry
+    of theirs hardly matters.
+    """
+    ratios = np.ones(o.values.size)
+    if not noise_variance > 0 or not np.isfinite(space.variances).all():
+        return ratios
+    spread, center, unit = np.sqrt(space.variances), space.center, size_of(o)
+    roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
+    exactly = noise_variance < 0.99 * LEAST_SHARE * space.entry_variance
+
+    def work(at):
+        rows, w, s = o.rows[at], roots[at], at.shape[1]
+        if not 2 <= s <= _MOST_PAIRED:
+            return
+        K = _Covariances(space.basis[rows] * spread * w[:, :, None], np.array([noise_variance]), exactly)
+        Q = K.solve_each()
+        x = (o.values[at] / unit - (0 if center is None else center[rows].astype(np.float64) / unit)) * w
+        a, d = np.einsum("kst,kt->ks", Q, x), np.einsum("kss->ks", Q)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            left = np.maximum(d[:, :, None] - Q**2 / d[:, None, :], _LEAST_LEFT * d[:, :, None])
+            squares = (a[:, :, None] - Q * (a / d)[:, None, :]) ** 2 / left
+            alone = a**2 / d
+            squares[:, np.arange(s), np.arange(s)] = 0.0
+            found = squares.sum(axis=1) / (alone.sum(axis=1, keepdims=True) - alone)
+        ratios[at] = np.where(np.isfinite(found), found, 1.0)
+
+    with one_blas_thread():
+        in_threads(work, columns_alike(o, max(space.rank, int(o.n_observed.max(initial=1)))))
+    return ratios
+
+
 def least_noise(B) -> np.ndarray:
     """Of a stack of B, shape (..., s, r), the noise variances with which B B' + t I is positive despite rounding."""
     return 10 * np.finfo(np.float64).eps * np.einsum("...sr,...sr->...", B, B)
@@ -112,6 +153,13 @@ class _Covariances:
         if not self.spans_all:
             solved += (x - np.einsum("ksr,kr->ks", self.P, y))[:, :, None] / self.t
         return solved
+
+    def solve_each(self) -> np.ndarray:
+        """K^-1 for the first noise variance, shape (columns, s, s)."""
+        Q = np.matmul(self.P * self.weights[:, None, :, 0], self.P.transpose(0, 2, 1))
+        if not self.spans_all:
+            Q += (np.eye(self.P.shape[1]) - np.matmul(self.P, self.P.transpose(0, 2, 1))) / self.t[0]
+        return Q
 
     def inverse_diagonal(self) -> np.ndarray:
         """The diagonal of K^-1, shape (columns, s, noises); NaN where t = 0 and nothing is left of it."""

@@ -23,6 +23,7 @@ from .parts import EQUAL_PARTS, Parts, fit_parts
 _FEWEST = 20  # Scores below which no interval is narrower than that of normal errors.
 _ENOUGH = 100  # Scores from which the two sides of an interval may differ.
 _FAR = 10.0  # Typical scores at which squares are cut: one outlier must not set the factor of its row or column.
+_MOST_PREDICTED = 5_000  # Scores by which the strength of factors is learned; more change it by less than 3 %.
 _MEDIAN_SQUARE = 0.4549  # Of a standard normal variable.
 JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
 ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
@@ -41,6 +42,8 @@ class Scores(NamedTuple):
         Predicted standard deviations, positive.
     weights : float64 array
         For how many unseen entries each stands.
+    others : float64 array
+        Squares of the other scores of the column, predicted without this entry too, over those predicted with it.
     """
 
     rows: np.ndarray
@@ -48,6 +51,7 @@ class Scores(NamedTuple):
     errors: np.ndarray
     deviations: np.ndarray
     weights: np.ndarray
+    others: np.ndarray
 
     @property
     def ratios(self) -> np.ndarray:
@@ -104,11 +108,21 @@ class Spreads(NamedTuple):
     sums: np.ndarray
 
     @classmethod
-    def of(cls, groups, squares, n: int, each=None) -> Spreads:
-        """From scores of these groups and their squares; each counts as `each` scores, by default 1."""
-        counts, sums = np.bincount(groups, each, n).astype(np.float64), np.bincount(groups, squares, n)
-        prior = fit_inverse_gamma(counts, sums) if squares.any() else InverseGamma(1.0, 1.0)
-        return cls(prior, counts, sums)
+    def of(cls, groups, squares, n: int, each=None, others=1.0) -> Spreads:
+        """From scores of these groups and their squares.
+
+        Each counts as `each` scores, by default 1; without it the squares of the others are `others` times as large.
+        Scores of a group depend on each other. The prior is therefore the one that predicts each from the others.
+        """
+        each = np.ones(groups.size) if each is None else each
+        found = cls(ALL_ALIKE, np.bincount(groups, each, n).astype(np.float64), np.bincount(groups, squares, n))
+        if not squares.any():
+            return found._replace(prior=InverseGamma(1.0, 1.0))
+        some = np.flatnonzero(each > 0)
+        some = some[np.linspace(0, some.size - 1, min(some.size, _MOST_PREDICTED)).astype(int)]
+        counts, sums = found._without(groups, squares, each, others)
+        beside = counts[some], sums[some]
+        return found._replace(prior=fit_inverse_gamma(each[some], squares[some], beside=beside))
 
     @property
     def factors(self) -> np.ndarray:
@@ -120,10 +134,13 @@ class Spreads(NamedTuple):
         """Degrees of freedom of the squared factor of every group."""
         return 2 * self.prior.shape + self.counts
 
-    def factors_without(self, groups, squares, each=1.0) -> np.ndarray:
-        """For each of some scores, which counts as `each` scores, the factor of its group without it."""
+    def factors_without(self, groups, squares, each=1.0, others=1.0) -> np.ndarray:
+        """For each of some scores the factor of its group without it; `each` and `others` are those of `of`."""
+        return np.sqrt(self.prior.variances(*self._without(groups, squares, each, others)))
+
+    def _without(self, groups, squares, each, others) -> tuple[np.ndarray, np.ndarray]:
         counts = np.maximum(self.counts[groups] - each, 0.0)
-        return np.sqrt(self.prior.variances(counts, np.maximum(self.sums[groups] - squares, 0.0)))
+        return counts, others * np.maximum(self.sums[groups] - squares, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +189,11 @@ class Calibration:
     def standardised(self, scores: Scores) -> np.ndarray:
         """x of some scores, with the factor that the column of each has without it."""
         x = self._by_row(scores)
-        columns, places = np.unique(scores.columns, return_inverse=True)
+        places = np.unique(scores.columns, return_inverse=True)[1]
         squares = np.minimum(x**2, self.most_by_row)
-        spreads = Spreads.of(places, squares, columns.size)._replace(prior=self.column_prior)
-        return x / spreads.factors_without(places, squares)
+        counts, sums = np.bincount(places).astype(np.float64), np.bincount(places, squares)
+        spreads = Spreads(self.column_prior, counts, sums)
+        return x / spreads.factors_without(places, squares, others=scores.others)
 
     def deviations(self, predicted) -> np.ndarray:
         """Predicted deviations with the two parts of their squares set right."""
@@ -234,10 +252,10 @@ def calibrate(
     columns, places = np.unique(scores.columns, return_inverse=True)
     most_by_row = far_square(x)
     squares = np.minimum(x**2, most_by_row)
-    spreads = Spreads.of(places, squares, columns.size)
+    spreads = Spreads.of(places, squares, columns.size, others=scores.others)
     if not by_column:
         spreads = spreads._replace(prior=ALL_ALIKE)
-    sides = sides_of(x / spreads.factors_without(places, squares), scores.weights)
+    sides = sides_of(x / spreads.factors_without(places, squares, others=scores.others), scores.weights)
     return Calibration(rows, spreads.prior, *sides, most, most_by_row, is_noise_known, noise, parts)
 
 

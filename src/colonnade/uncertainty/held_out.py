@@ -22,12 +22,13 @@ def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
     known = found.deviations > 0
     weights = gap_weights(o, found.rows, found.columns)[known]
     errors = (found.truth - found.predicted)[known]
-    return Scores(found.rows[known], found.columns[known], errors, found.deviations[known], weights)
+    others = np.ones(errors.size)
+    return Scores(found.rows[known], found.columns[known], errors, found.deviations[known], weights, others)
 
 
 def scores_of_trials(trials: Trials) -> Scores:
     """Of entries of partial columns that were left out, and of hidden full columns where these tell more."""
-    return Scores(trials.rows, trials.columns, trials.errors, trials.deviations, trials.weights)
+    return Scores(trials.rows, trials.columns, trials.errors, trials.deviations, trials.weights, trials.others)
 
 
 def scores_of_columns(completion, which, trials: Trials | None = None) -> Scores:
@@ -47,9 +48,9 @@ def scores_of_columns(completion, which, trials: Trials | None = None) -> Scores
     known = np.isfinite(errors) & (deviations > 0)
     columns = which[able[asked.entry_columns[known]]]
     errors = (errors * np.repeat(optimism_of(completion, which[able]), asked.n_observed))[known]
-    return Scores(asked.rows[known], columns, errors, deviations[known], np.ones(errors.size))
+    return Scores(asked.rows[known], columns, errors, deviations[known], *np.ones((2, errors.size)))
 
 
 def no_scores() -> Scores:
     places, figures = np.zeros(0, np.int64), np.zeros(0)
-    return Scores(places, places, figures, figures, figures)
+    return Scores(places, places, figures, figures, figures, figures)

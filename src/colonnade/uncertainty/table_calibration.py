@@ -207,10 +207,10 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
     rows, columns, left_out = leave_out_entries(learned, o, n_columns)
     old = o if n_columns == n else o.take(np.arange(n_columns))
     alike = lines_of_pattern(old)  # Known entries of such a line tell nothing of its other places.
-    scores, of_scores = _scores(learned, old, alike)
+    scores, of_scores, shrinkage = _scores(learned, old, alike)
     parts = fit_parts(scores.ratios, scores.deviations, of_scores.noise, scores.weights)
     left_out, of_scores = (_scaled(found, parts) for found in (left_out, of_scores))
-    scores = scores._replace(deviations=of_scores.deviations)
+    scores = scores._replace(deviations=of_scores.deviations * shrinkage)
     tried = []
     for kind in KINDS:
         own = Evidence(scores.rows, scores.columns, scores.ratios, np.ones(scores.rows.size))
@@ -262,12 +262,13 @@ def _with_new_columns(found: TableCalibration, learned: Learned, o: Observations
     return replace(found, column_factors=sides[0], column_degrees=sides[1])
 
 
-def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Scores, LeftOut]:
-    """Held-out entries with deviations that the final fit has without them, and what that fit says of them.
+def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Scores, LeftOut, np.ndarray]:
+    """Held-out entries with deviations that the final fit has without them, what it says of them, and its shrinkage.
 
-    Those of the fit that was made without them would be too large: with further entries and sweeps deviations become
-    smaller, and these are what intervals are made of. Where gaps follow a pattern, complete lines that were hidden in
-    part are an exception: the final fit knows the rest of them, unlike that of a line with gaps.
+    With further entries and sweeps than in the trial, deviations become smaller. Errors do so less: by a factor between
+    1 and that of the deviations. Its root is taken, the middle on the scale of logarithms. Where gaps follow a pattern,
+    complete lines that were hidden in part keep the deviations of the trial: the final fit knows the rest of them,
+    unlike that of a line with gaps.
     """
     scores, found = scores_of_held_out(learned, o), learned.held_out
     places = o.locate(scores.rows, scores.columns)
@@ -280,8 +281,9 @@ def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Score
         left_out = left_out._replace(deviations=np.where(is_full, scores.deviations, left_out.deviations))
     side = learned.at(scores.rows, scores.columns)[0]
     known = (left_out.deviations > 0) & (scores.weights > 0) & (learned.model.unit[side] > 0)
-    scores = scores._replace(deviations=left_out.deviations)
-    return Scores(*(figures[known] for figures in scores)), LeftOut(*(figures[known] for figures in left_out))
+    scores, left_out = Scores(*(x[known] for x in scores)), LeftOut(*(x[known] for x in left_out))
+    shrinkage = np.sqrt(scores.deviations / left_out.deviations)
+    return scores._replace(deviations=left_out.deviations), left_out, shrinkage
 
 
 def _loss(learned: Learned, scores: Scores, factors, degrees) -> float:

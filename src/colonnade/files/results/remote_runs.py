@@ -76,9 +76,7 @@ def _published(out: Url) -> dict | None:
 def _refuse_others(out: Url, folder: Url, before: dict | None, identity: dict, *, resume: bool, force: bool) -> None:
     """Refuse to replace a result that nobody has forced, to touch other files, and to begin beside another run."""
     if before is not None and not force:
-        raise FileExistsError(
-            errno.EEXIST, EXISTS, str(out)
-        )
+        raise FileExistsError(errno.EEXIST, EXISTS, str(out))
     result = None if before is None else before.get(FOLDER)
     found = [one.name for one in out.iterdir() if one.name not in (FACTS, result)]
     others = [name for name in found if not _NAME.fullmatch(name)]

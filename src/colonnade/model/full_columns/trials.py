@@ -15,7 +15,7 @@ from ..._support.arguments import as_generator
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
 from ..column_space import fit_column_space, with_offset
-from ..leaving_out import leave_one_out
+from ..leaving_out import leave_one_out, squares_of_others
 from ..posterior import deviations_of, plain_noise
 from ..solve import Status, solve_columns
 from .hidden_columns import offset_beside
@@ -45,6 +45,8 @@ class Trials(NamedTuple):
         For how many unseen entries each stands; 0 for none.
     is_left_out : bool array
         Whether it belongs to a partial column; else to a full one that was hidden.
+    others : array
+        Squares of the other entries' standardised errors without this one too, over those with it: `squares_of_others`.
     """
 
     rows: np.ndarray
@@ -54,6 +56,7 @@ class Trials(NamedTuple):
     deviations: np.ndarray
     weights: np.ndarray
     is_left_out: np.ndarray
+    others: np.ndarray
 
 
 @one_blas_thread()
@@ -75,6 +78,7 @@ def trials(completion) -> Trials:
         deviations=deviations[known],
         weights=weights[known],
         is_left_out=np.ones(int(known.sum()), bool),
+        others=squares_of_others(completion.space, asked, completion.noise_variance)[known],
     )
     if hidden is None:
         return found
@@ -154,7 +158,8 @@ def _of_fold(completion, space, seen: Observations, truth, rows, at) -> Trials:
     deviations = deviations_of(seen, space, noise, plain_noise(completion), filled, i, j)
     errors = truth[i, j] - predicted
     known = np.isfinite(errors) & (deviations > 0)
-    own = Trials(rows[i], j, predicted, errors, deviations, np.ones(i.size), np.zeros(i.size, bool))
+    weights, others = np.ones((2, i.size))
+    own = Trials(rows[i], j, predicted, errors, deviations, weights, np.zeros(i.size, bool), others)
     return Trials(*(figures[known] for figures in own))
 
 
