@@ -87,14 +87,18 @@ def real_odd_columns(rng):
 @pytest.mark.parametrize("make, least", [(odd_columns, 0.75), (real_odd_columns, 0.65)])
 def test_columns_unlike_all_others_have_wide_intervals_and_a_verdict(rng, make, least):
     """Factors that 15 entries tell are not quite those of the column; with one factor for all it is about a half."""
-    X, odd = make(rng)
-    seen = rng.random(X.shape) < 0.5
-    completion = co.complete(np.where(seen, X, np.nan), orientation="columns")
-    within, j, width = covered(completion, X, ~seen)
-    assert within[odd[j]].mean() > least
-    assert np.median(width[odd[j]]) > 1.5 * np.median(width[~odd[j]])
-    verdicts = completion.certificates().verdict
-    assert np.mean(verdicts[odd] == "recovered") < 0.1 and np.mean(verdicts[odd] == "poor fit") > 0.6
+    held, wider, verdicts = [], [], []
+    for _ in range(4):  # A draw has 12 or 15 such columns, which alone would tell little.
+        X, odd = make(rng)
+        seen = rng.random(X.shape) < 0.5
+        completion = co.complete(np.where(seen, X, np.nan), orientation="columns")
+        within, j, width = covered(completion, X, ~seen)
+        held.append(within[odd[j]])
+        wider.append(np.median(width[odd[j]]) / np.median(width[~odd[j]]))
+        verdicts.append(completion.certificates().verdict[odd])
+    verdicts = np.concatenate(verdicts)
+    assert np.concatenate(held).mean() > least and min(wider) > 1.5
+    assert np.mean(verdicts == "recovered") < 0.1 and np.mean(verdicts == "poor fit") > 0.6
 
 
 def test_constant_rows_are_predicted_to_the_last_digit(rng):

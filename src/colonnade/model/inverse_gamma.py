@@ -38,7 +38,7 @@ class InverseGamma:
         return (self.scale + squares / 2) / (self.shape + counts / 2)
 
 
-def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None, beside=(0.0, 0.0)) -> InverseGamma:
+def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None, beside=(0.0, 0.0), weights=1.0):
     """The prior that maximises the marginal likelihood of the squares.
 
     Parameters
@@ -49,11 +49,17 @@ def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None, beside
         Where the search begins.
     beside : pair of float64 arrays of shape (n_groups,), optional
         Number and sum of further squares that every group is known to have.
+    weights : float64 array of shape (n_groups,), optional
+        How much each group counts.
+
+    Returns
+    -------
+    InverseGamma
     """
     from scipy.optimize import minimize
     from scipy.special import digamma, gammaln
 
-    common = float(squares.sum()) / max(1.0, float(counts.sum()))
+    common = float((weights * squares).sum()) / max(1.0, float((weights * counts).sum()))
     if common <= 0:
         return InverseGamma(_LEAST_SHAPE, 0.0)
     half, t = counts / 2, squares / (2 * common)
@@ -65,7 +71,8 @@ def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None, beside
         value = gammaln(a + half) - gammaln(a) + a * np.log(b) - (a + half) * np.log(b + t)
         by_a = digamma(a + half) - digamma(a) + np.log(b) - np.log(b + t)
         by_b = a / b - (a + half) / (b + t)
-        return -value.sum(), -np.array([prior[0] * by_a.sum(), prior[1] * by_b.sum()])
+        by_prior = prior * [(weights * by_a).sum(), (weights * by_b).sum()]
+        return -(weights * value).sum(), -by_prior
 
     begin = np.log([2.0, 2.0] if start is None else [start.shape, max(start.scale / common, 1e-6)])
     bounds = [(np.log(_LEAST_SHAPE), 9.0), (-12.0, 12.0)]

@@ -86,11 +86,10 @@ def squares_of_others(space: ColumnSpace, o: Observations, noise_variance: float
 
         e_l^2 / s_l^2 = (a_l - Q_li a_i / Q_ii)^2 / (Q_ll - Q_li^2 / Q_ii)      instead of a_l^2 / Q_ll.
 
-    Returned is the sum over l of the one over that of the other; 1 without noise, and in columns so long that an entry
-    of theirs hardly matters.
+    Returned is the sum over l of the one over that of the other; 1 in columns so long that an entry hardly matters.
     """
     ratios = np.ones(o.values.size)
-    if not noise_variance > 0 or not np.isfinite(space.variances).all():
+    if not np.isfinite(space.variances).all():
         return ratios
     spread, center, unit = np.sqrt(space.variances), space.center, size_of(o)
     roots = np.ones(o.values.size) if o.weights is None else np.sqrt(o.weights.astype(np.float64))
@@ -105,11 +104,11 @@ def squares_of_others(space: ColumnSpace, o: Observations, noise_variance: float
         x = (o.values[at] / unit - (0 if center is None else center[rows].astype(np.float64) / unit)) * w
         a, d = np.einsum("kst,kt->ks", Q, x), np.einsum("kss->ks", Q)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            left = np.maximum(d[:, :, None] - Q**2 / d[:, None, :], _LEAST_LEFT * d[:, :, None])
+            left = d[:, :, None] - Q**2 / d[:, None, :]
+            told = (left > _LEAST_LEFT * d[:, :, None]) & ~np.eye(s, dtype=bool)
             squares = (a[:, :, None] - Q * (a / d)[:, None, :]) ** 2 / left
-            alone = a**2 / d
-            squares[:, np.arange(s), np.arange(s)] = 0.0
-            found = squares.sum(axis=1) / (alone.sum(axis=1, keepdims=True) - alone)
+            alone = np.where(told, (a**2 / d)[:, :, None], 0.0)
+            found = np.where(told, squares, 0.0).sum(axis=1) / alone.sum(axis=1)
         ratios[at] = np.where(np.isfinite(found), found, 1.0)
 
     with one_blas_thread():

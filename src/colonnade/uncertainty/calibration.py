@@ -121,8 +121,9 @@ class Spreads(NamedTuple):
         some = np.flatnonzero(each > 0)
         some = some[np.linspace(0, some.size - 1, min(some.size, _MOST_PREDICTED)).astype(int)]
         counts, sums = found._without(groups, squares, each, others)
-        beside = counts[some], sums[some]
-        return found._replace(prior=fit_inverse_gamma(each[some], squares[some], beside=beside))
+        once, beside = np.ones(some.size), (counts[some], sums[some])
+        prior = fit_inverse_gamma(once, squares[some] / each[some], beside=beside, weights=each[some])
+        return found._replace(prior=prior)
 
     @property
     def factors(self) -> np.ndarray:

@@ -13,7 +13,7 @@ from .parts import Parts
 
 _SETTLED, _OPEN = 0.1, 0.5  # Shares of the prior variance still open: below, the entries decide; above, the prior does.
 _POOR = 0.5  # Residual in units of the column's spread from which the model explains too little.
-_NO_BETTER = 1.0  # Error of left-out entries in the same units from which the mean of the column would do as well.
+_LITTLE_EXPLAINED = 0.87  # Error of left-out entries in the same units: less than 1/4 of the variance is explained.
 
 CERTIFICATE_FIELDS = [
     ("column", np.int64),
@@ -98,7 +98,7 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, ki
         prior = priors * learned.model.unit[j] if learned.is_turned else priors
         table.uncertainty[j] = np.sqrt(np.mean(posterior**2))
         share = float(np.mean(posterior**2 / np.where(prior > 0, prior, np.inf) ** 2))
-        poor = table.residual[j] > _POOR * spread[j] or missed[j] > _NO_BETTER * spread[j]
+        poor = table.residual[j] > _POOR * spread[j] or missed[j] > _LITTLE_EXPLAINED * spread[j]
         poor = poor and o.n_observed[j] > 1 and spread[j] > 0
         table.verdict[j] = _verdict(share, poor, learned.is_exact)
         if share > _SETTLED:
