@@ -39,7 +39,7 @@ CHANGES = {
     "_BETTER_UNITS 1": (selection, "_BETTER_UNITS", 1.0),
     "_CLEARLY_BETTER 1": (selection, "_CLEARLY_BETTER", 1.0),
     "_DEGREES doubled": (selection, "_DEGREES", 8.0),
-    "_OUTLIER doubled": (selection, "OUTLIER", 10.0),
+    "_OUTLIER doubled": (hidden_entries, "OUTLIER", 10.0),
     "_ENOUGH halved": (table, "_ENOUGH", 5),
     "_ALIKE halved": (table, "_ALIKE", 10.0),
     "_REACH halved": (table, "_REACH", 5.0),

@@ -337,6 +337,22 @@ def test_names_of_methods_are_spelled_in_any_way(rng, name):
     assert co.complete(gappy(rng, 20, 25)[0], method=name).learned is not None
 
 
+def test_small_tables_hide_several_tenths_and_none_twice(rng):
+    """200 errors choose and calibrate where there are so many; else five tenths, of entries that differ."""
+    from colonnade.model.hidden_entries import far_places, folds_of
+
+    for m in (400, 60):
+        X = rng.standard_normal((m, 1)) + rng.standard_normal((m, 7))
+        X[rng.random(X.shape) < 0.2] = np.nan
+        o = Observations.from_dense(X)
+        folds = folds_of(o, far_places(o), np.random.default_rng(0))
+        together = np.concatenate(folds)
+        assert np.unique(together).size == together.size >= (200 if m == 400 else 0.35 * o.values.size)
+        found = learn_table(o).held_out
+        assert found.rows.size == together.size
+        np.testing.assert_array_equal(np.sort(o.locate(found.rows, found.columns)), np.sort(together))
+
+
 def test_hidden_entries_follow_the_pattern_of_the_gaps(rng):
     """Where lines with gaps never show some places, complete lines lose these; before, nothing was tested there."""
     from colonnade.model.hidden_entries import hidden_places

@@ -4,15 +4,64 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
-from .table import scaled_table
+from .factor_model import FactorModel
+from .learned import HeldOutEntries
+from .table import ScaledTable, scaled_table
 
 HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
 _PATTERN_SHARE = 0.2  # Of the complete columns or rows, where gaps follow a pattern.
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
 COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
 FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
+OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
+_ENOUGH = 200  # Hidden entries that choose settings and calibrate intervals well;
+_MOST_FOLDS = 5  # a small table hides up to so many tenths for them, one after the other.
 _FAR = 10.0  # Spreads of its row and of its column by which an entry must be off to begin with Student-t noise.
+
+
+class Fold:
+    """Known entries that are hidden together, and the others."""
+
+    def __init__(self, o: Observations, hidden):
+        self.seen, self.tables = {False: o.without(hidden)}, {}
+        self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
+        self.values = o.values[hidden].astype(np.float64)
+        self.weights = gap_weights(o, self.rows, self.columns)
+        table, turned = self.table(False, False), self.table(True, False)
+        self.units = [np.where(u > 0, u, np.inf) for u in (table.unit[self.rows], turned.unit[self.columns])]
+
+    def table(self, is_turned: bool, one_unit: bool) -> ScaledTable:
+        if is_turned not in self.seen:
+            self.seen[True] = self.seen[False].transposed()
+        key = is_turned, one_unit
+        if key not in self.tables:
+            self.tables[key] = scaled_table(self.seen[is_turned], one_unit=one_unit)
+        return self.tables[key]
+
+    def predicted(self, is_turned: bool, model: FactorModel) -> HeldOutEntries:
+        at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
+        predicted, deviations = model.predict(*at), model.deviations(*at)
+        errors = np.abs(self.values - predicted)
+        with np.errstate(over="ignore"):
+            squares = [np.minimum(errors / unit, OUTLIER) ** 2 for unit in self.units]
+        sizes = [np.sqrt(np.average(each, weights=self.weights)) for each in squares]
+        return HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
+
+
+def folds_of(o: Observations, far, rng) -> list[np.ndarray]:
+    """Places of the entries that are hidden together: a tenth, and further ones of a table that has few.
+
+    Far entries stay: the settings must be chosen with them in sight.
+    """
+    folds, used = [], far
+    while sum(hidden.size for hidden in folds) < _ENOUGH and len(folds) < _MOST_FOLDS:
+        hidden = np.setdiff1d(hidden_places(o, rng), used)
+        if hidden.size == 0:
+            break
+        folds, used = [*folds, hidden], np.union1d(used, hidden)
+    return folds
 
 
 def hidden_places(o: Observations, rng) -> np.ndarray:

@@ -13,9 +13,10 @@ from .full_columns.learn import learn
 from .full_columns.out_of_line import solve_in_line
 from .full_columns.refine import learn_and_refine
 from .full_columns.wild_entries import Whole, screened
+from .hidden_entries import OUTLIER
 from .learned import HeldOutEntries, Learned
 from .leaving_out import column_losses, is_no_chance
-from .selection import OUTLIER, first_trial, learn_table
+from .selection import first_trial, learn_table
 from .table import scaled_table, side_of_units
 
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.

@@ -9,20 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
-from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
 from .exact import exact_fit
 from .factor_model import FactorModel, Settings
-from .hidden_entries import COMPLETE, FEW, HIDDEN_SHARE, far_places, hidden_places, in_gappy_columns, rows_decide
+from .hidden_entries import (
+    COMPLETE,
+    FEW,
+    HIDDEN_SHARE,
+    Fold,
+    far_places,
+    folds_of,
+    hidden_places,
+    in_gappy_columns,
+    rows_decide,
+)
 from .learned import HeldOutEntries, Learned
 from .sweeps import Sweeps
 from .table import ScaledTable, scaled_table, side_of_units
 
-_ENOUGH_SCORES, _MORE_TENTHS = 200, 4  # Hidden entries that calibrate intervals well, and how often more are hidden.
-OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _BETTER = 0.997  # Of the error so far, which another setting must reach.
 _BETTER_UNITS = 0.99  # Likewise for another side or one unit for all rows: equal tables in other units stay equal.
 _CLEARLY_BETTER = 0.9  # Likewise for Student-t noise, which is for tables with outliers: it costs 2 to 10 % on others.
@@ -52,7 +60,7 @@ def first_trial(o: Observations, seed: int) -> HeldOutEntries | None:
     if in_gappy_columns(o).sum() * HIDDEN_SHARE < FEW:
         return None
     hidden = hidden_places(o, np.random.default_rng(seed))
-    trials = _Trials(o, hidden, False, lambda done, total: None)
+    trials = _Trials(o, [hidden], False, lambda done, total: None)
     first = Settings(min(_most_directions(o, "auto"), _FIRST_DIRECTIONS))
     found = [trials.judge(False, settings) for settings in (first, replace(first, whiten=True))]
     return min(found, key=lambda c: c.error).held_out
@@ -76,13 +84,11 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     """
     report = progress or (lambda done, total: None)
     far, rng = far_places(o), np.random.default_rng(seed)
-    # Far entries stay: the settings must be chosen with them in sight.
-    hidden = np.setdiff1d(hidden_places(o, rng), far)
+    folds = folds_of(o, far, rng)
     mixed = side_of_units(o) if orientation == "auto" else None
     sides = _sides(o, orientation, mixed)
-    if hidden.size:
-        winner = _choose(_Trials(o, hidden, far.size > 0, report), sides, rank, orientation == "auto" and mixed is None)
-        winner = _with_more_scores(o, winner, np.union1d(hidden, far), rng)
+    if folds:
+        winner = _choose(_Trials(o, folds, far.size > 0, report), sides, rank, orientation == "auto" and mixed is None)
     else:
         winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
     report(4, 6)
@@ -90,7 +96,7 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     table = scaled_table(whole, one_unit=winner.settings.one_unit)
     start = None if winner.start is None else _in_other_units(winner.start, table)
     sweeps = Sweeps(table, winner.settings, start)
-    model = sweeps.run(winner.n_more, 0.0) if hidden.size else sweeps.run(_UNTESTED_SWEEPS, _TOLERANCE)
+    model = sweeps.run(winner.n_more, 0.0) if folds else sweeps.run(_UNTESTED_SWEEPS, _TOLERANCE)
     exact = exact_fit(table, model, o.values.dtype) if float(np.median(model.noise)) < _LITTLE_NOISE else None
     report(6, 6)
     words = _in_words(winner, model, exact, orientation, rank, mixed, o)
@@ -111,7 +117,7 @@ class _Candidate:
     held_out: HeldOutEntries | None
     start: FactorModel | None = None
     n_more: int = 0
-    sweeps: Sweeps | None = None
+    sweeps: list[Sweeps] | None = None
 
     @property
     def error(self) -> float:
@@ -127,83 +133,47 @@ class _Candidate:
 
 
 class _Trials:
-    """Fits to the entries that are not hidden, judged by those that are."""
+    """Fits to the entries that are not hidden, judged by those that are; of a small table for several folds."""
 
-    def __init__(self, o: Observations, hidden, has_far: bool, report):
-        self.seen, self.is_large = {False: o.without(hidden)}, o.values.size > _LARGE
-        self.has_far, self.report, self.tables = has_far, report, {}
-        self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
-        self.values = o.values[hidden].astype(np.float64)
-        self.weights = gap_weights(o, self.rows, self.columns)
-        table, turned = self.table(False, False), self.table(True, False)
-        self.units = [np.where(u > 0, u, np.inf) for u in (table.unit[self.rows], turned.unit[self.columns])]
-
-    def table(self, is_turned: bool, one_unit: bool) -> ScaledTable:
-        if is_turned not in self.seen:
-            self.seen[True] = self.seen[False].transposed()
-        key = is_turned, one_unit
-        if key not in self.tables:
-            self.tables[key] = scaled_table(self.seen[is_turned], one_unit=one_unit)
-        return self.tables[key]
+    def __init__(self, o: Observations, folds, has_far: bool, report):
+        self.folds, self.is_large = [Fold(o, hidden) for hidden in folds], o.values.size > _LARGE
+        self.seen, self.has_far, self.report = self.folds[0].seen[False], has_far, report
 
     def judge(self, is_turned: bool, settings: Settings, start: FactorModel | None = None) -> _Candidate:
-        sweeps = Sweeps(self.table(is_turned, settings.one_unit), settings, start)
+        sweeps = [Sweeps(fold.table(is_turned, settings.one_unit), settings, start) for fold in self.folds]
         if not self.is_large:
             return self._best_stop(is_turned, sweeps, _STOPS[:_TRIAL_STOPS])
-        model = sweeps.run(_STOPS[0] if start is None else _WARM_SWEEPS, 10 * _TOLERANCE)
+        model = sweeps[0].run(_STOPS[0] if start is None else _WARM_SWEEPS, 10 * _TOLERANCE)
         # The final fit of a large table begins where the trial ended.
-        return replace(self.judged(is_turned, model), start=model, n_more=_WARM_SWEEPS)
+        return replace(self._judged(is_turned, [model]), start=model, n_more=_WARM_SWEEPS)
 
     def finished(self, best: _Candidate) -> _Candidate:
         """The best candidate after further sweeps, if these predict hidden entries better."""
         stops = [stop for stop in _STOPS if stop > best.model.n_sweeps]
         return self._best_stop(best.is_turned, best.sweeps, stops, best)
 
-    def _best_stop(self, is_turned: bool, sweeps: Sweeps, stops, best: _Candidate | None = None) -> _Candidate:
+    def _best_stop(self, is_turned: bool, sweeps: list[Sweeps], stops, best: _Candidate | None = None) -> _Candidate:
         """The fit after as many sweeps as predict the hidden entries best.
 
         Noise that is not Gaussian, or more directions than the table bears out, are followed closer with every sweep.
         """
         for stop in stops:
-            if best is not None and sweeps.n_sweeps > best.model.n_sweeps:
+            if best is not None and sweeps[0].n_sweeps > best.model.n_sweeps:
                 break  # These further sweeps were tried and were worse.
             before = None if best is None else best.model
-            model = sweeps.run(stop - sweeps.n_sweeps, _TOLERANCE)
-            found = self.judged(is_turned, model)
-            n_more = model.n_sweeps - (0 if before is None else before.n_sweeps)
+            models = [each.run(stop - each.n_sweeps, _TOLERANCE) for each in sweeps]
+            found = self._judged(is_turned, models)
+            n_more = models[0].n_sweeps - (0 if before is None else before.n_sweeps)
             found = replace(found, start=before, n_more=n_more, sweeps=sweeps)
             if best is None or found.ratio(best) < _BETTER:
                 best = found
-            if model.n_sweeps < stop:
+            if models[0].n_sweeps < stop:
                 break
         return best
 
-    def judged(self, is_turned: bool, model: FactorModel) -> _Candidate:
-        at = (self.columns, self.rows) if is_turned else (self.rows, self.columns)
-        predicted, deviations = model.predict(*at), model.deviations(*at)
-        errors = np.abs(self.values - predicted)
-        with np.errstate(over="ignore"):
-            squares = [np.minimum(errors / unit, OUTLIER) ** 2 for unit in self.units]
-        sizes = [np.sqrt(np.average(each, weights=self.weights)) for each in squares]
-        found = HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
-        return _Candidate(is_turned, model.settings, model, found)
-
-
-def _with_more_scores(o: Observations, winner: _Candidate, not_again, rng) -> _Candidate:
-    """The candidate with scores of further hidden entries, where a tenth of all is few to calibrate intervals."""
-    found = winner.held_out
-    for _ in range(_MORE_TENTHS):
-        if found.rows.size >= _ENOUGH_SCORES:
-            break
-        hidden = np.setdiff1d(hidden_places(o, rng), not_again)
-        if hidden.size == 0:
-            break
-        not_again = np.union1d(not_again, hidden)
-        trials = _Trials(o, hidden, False, None)
-        sweeps = Sweeps(trials.table(winner.is_turned, winner.settings.one_unit), winner.settings)
-        model = sweeps.run(winner.model.n_sweeps, 0.0)
-        found = found.joined(trials.judged(winner.is_turned, model).held_out)
-    return replace(winner, held_out=found)
+    def _judged(self, is_turned: bool, models: list[FactorModel]) -> _Candidate:
+        found = [fold.predicted(is_turned, model) for fold, model in zip(self.folds, models)]
+        return _Candidate(is_turned, models[0].settings, models[0], reduce(HeldOutEntries.joined, found))
 
 
 def _sides(o: Observations, orientation: str, mixed: str | None) -> tuple[bool, ...]:
@@ -224,7 +194,7 @@ def _sides(o: Observations, orientation: str, mixed: str | None) -> tuple[bool, 
 
 def _choose(trials: _Trials, sides, rank, may_share_unit: bool) -> _Candidate:
     """The setting with the least error: each side with common noise, then one change after the other."""
-    most = _most_directions(trials.seen[False], rank)
+    most = _most_directions(trials.seen, rank)
     degrees = _DEGREES if trials.has_far else np.inf
     few = _FIRST_OF_LARGE if trials.is_large else _FIRST_DIRECTIONS
     first = Settings(min(most, few) if rank == "auto" else most, degrees=degrees)
@@ -252,7 +222,7 @@ def _changes(sides, trials: _Trials, may_share_unit: bool) -> Iterator:
         return
     if may_share_unit:  # A side that was asked for has units of its own.
         yield lambda c: (c.is_turned, replace(c.settings, one_unit=True))
-    n_full = _n_complete(trials.seen[False], sides)
+    n_full = _n_complete(trials.seen, sides)
     if 2 < n_full <= _FIRST_DIRECTIONS:
         yield lambda c: (c.is_turned, replace(c.settings, rank=n_full - 1))
     if n_full:
@@ -273,7 +243,7 @@ def _needed(best: _Candidate, other: _Candidate) -> float:
 
 def _with_more_directions(trials: _Trials, best: _Candidate) -> _Candidate:
     """Twice as many directions, as long as they predict a large table better."""
-    most = _most_directions(trials.seen[False], "auto")
+    most = _most_directions(trials.seen, "auto")
     while best.settings.rank < most:
         more = replace(best.settings, rank=min(most, 2 * best.settings.rank))
         other = trials.judge(best.is_turned, more, best.model)
@@ -285,8 +255,8 @@ def _with_more_directions(trials: _Trials, best: _Candidate) -> _Candidate:
 
 def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:
     """Twice as many directions, also with a longer tail, if they predict better; else half as many if these do."""
-    most, first = _most_directions(trials.seen[False], "auto"), best.settings.rank
-    n_full = _n_complete(trials.seen[False], (best.is_turned,))
+    most, first = _most_directions(trials.seen, "auto"), best.settings.rank
+    n_full = _n_complete(trials.seen, (best.is_turned,))
     twice = min(most, max(2 * first, n_full - 1)) if first >= _FIRST_DIRECTIONS or not n_full else first
     more = [replace(best.settings, rank=twice, tail=tail) for tail in (best.settings.tail, _LONG_TAIL)]
     fewer = [replace(best.settings, rank=max(1, first // 2))]
