@@ -68,8 +68,8 @@ def record(path: Path, place: Path) -> dict:
     """Seconds of each test and the lines it runs: {file: {"hash", "seconds", "lines"}}; only changed files are run."""
     package = b"".join(f.read_bytes() for f in sorted((ROOT / "src").rglob("*.py")))
     known, new = json.loads(path.read_text()) if path.exists() else {}, {}
-    for test in sorted((ROOT / "tests").glob("test_*.py")):
-        name, text = f"tests/{test.name}", hashlib.sha256(package + test.read_bytes()).hexdigest()
+    for test in sorted((ROOT / "tests").rglob("test_*.py")):
+        name, text = test.relative_to(ROOT).as_posix(), hashlib.sha256(package + test.read_bytes()).hexdigest()
         kept = known.get(name, {"hash": ""})
         new[name] = kept if kept["hash"] == text else {"hash": text, "seconds": {}, "slow": [], "lines": {}}
     missing = [name for name, entry in new.items() if not entry["seconds"]]

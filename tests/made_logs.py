@@ -158,3 +158,10 @@ def write_instances(path, records):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(one) + "\n" for one in records))
     return path
+
+
+def write_log(folder, model, task, lines, date="2026-01-01T10-00-00.000000"):
+    path = folder / model / f"samples_{task}_{date}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return path
