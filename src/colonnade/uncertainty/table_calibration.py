@@ -106,7 +106,8 @@ class Factors(NamedTuple):
             columns = Spreads.of(e.columns, squares / rows.factors[e.rows] ** 2, shape[1], e.counts)
             columns = columns._replace(prior=ALL_ALIKE) if alike == "columns" else columns
             g = columns.factors
-        return cls(rows, columns, most)
+        # Rows get what a new row with the same entries would get: `factors_of_new_rows`.
+        return cls(rows._replace(sums=np.bincount(e.rows, squares / g[e.columns] ** 2, shape[0])), columns, most)
 
     def without(self, e: Evidence) -> np.ndarray:
         """f_i g_j of some scores, each without its own part in them."""
