@@ -37,6 +37,18 @@ def test_side_of_units_knows_no_order_and_no_scale(rng):
             assert side_of_units(co.Observations.from_dense(table * scale)) == side
 
 
+def test_gaps_do_not_make_units_of_samples(rng):
+    """Rows that lack variables of another level seem to differ in unit; they do not."""
+    from colonnade.model.table import side_of_units
+
+    n = 300
+    X = np.column_stack([-95 + rng.standard_normal((n, 1)), 48 + rng.standard_normal((n, 1)), rng.poisson(1.0, (n, 3))])
+    X[rng.random(X.shape) < 0.2] = np.nan
+    scaled = X * 10.0 ** np.arange(5)
+    for table, side in ((X, None), (X.T, None), (scaled, "columns"), (scaled.T, "rows")):
+        assert side_of_units(co.Observations.from_dense(table)) == side
+
+
 def test_an_exact_table_with_an_open_row_is_only_exact_in_part():
     rng = np.random.default_rng(18)
     M = rng.uniform(1, 5, (12, 1)) @ rng.uniform(1, 5, (1, 5))
