@@ -20,9 +20,9 @@ _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borr
 _FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
 _ALIKE = 20.0  # Entries times variance of the logarithms; 2 costs 5 % on short rows of one unit.
 _REACH = 10.0  # Robust deviations at which entries are clipped before the spread is taken: one code must not set it.
-# Difference of two `unit_range`: at most .3 of 7 tables in one unit, at least 1.2 of wine and breast cancer. None of 278
-# small public tables of variables has .7 on the side of its samples; with two medians in place of the fit three had 1.3
-# to 2.8, and up to 14 times the error of the other side.
+# Difference of two `unit_range`: at most .3 of 7 tables in one unit, at least 1.2 of wine and breast cancer. None of
+# 278 small public tables of variables has .7 on the side of its samples. With two medians in place of the fit three
+# had 1.3 to 2.8, and up to 14 times the error of the other side.
 _MIXED_UNITS = 0.9
 _UNIT_ROUNDS = 5  # Alternations between units and sizes.
 _FEWEST = 3  # Entries of a row from which its median deviation says something of its unit.
@@ -173,9 +173,9 @@ def unit_degrees(o: Observations) -> np.ndarray:
 def unit_range(o: Observations) -> float:
     """How far the units of the rows differ: standard deviation of the logarithms of the units.
 
-    The distance of an entry from its row's median is fitted as a unit of the row times a size of the column. Without the
-    sizes, rows that lack different variables seem to differ in unit. Of tables in one unit the range is below 1 on either
-    side; variables in units of their own have 1 to 5.
+    The distance of an entry from its row's median is fitted as a unit of the row times a size of the column. Without
+    the sizes, rows that lack different variables seem to differ in unit. Of tables in one unit the range is below 1 on
+    either side; variables in units of their own have 1 to 5.
     """
     across = o.with_arrays(weights=None).transposed()
     begins, values, counts = across.indptr, across.values.astype(np.float64), np.diff(across.indptr)

@@ -134,8 +134,10 @@ class Accuracy:
         """See `Completion.sample`; rows and columns are arrays of numbers."""
         s, parts = self.solution, self.calibration.parts
         predictions = filled_columns(s, columns)[rows]
-        i, j = (x.ravel() for x in np.broadcast_arrays(rows[:, None], columns))
-        is_gap = (s.observations.locate(i, j) < 0).reshape(predictions.shape) & ~np.isnan(predictions)
+        is_gap, known = ~np.isnan(predictions), s.observations.take(columns)
+        is_seen = np.zeros((s.shape[0], columns.size), bool)
+        is_seen[known.rows, known.entry_columns] = True
+        is_gap &= ~is_seen[rows]
         if not is_gap.any():
             return np.repeat(predictions[None], n, axis=0)
         if s.learned is not None:

@@ -8,18 +8,22 @@ as the intervals are: by the factors of its row and column, and such that 90 % i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import ndtri
 
 from .._support.threads import one_blas_thread
 from ..model.factor_model import FactorModel
 from ..model.learned import Learned
+from ..model.packed import as_int64
 from ..model.prediction import keep_in_bounds
+from ..model.solve import solve_columns
 from .parts import Parts
 
 LEVEL = 0.9  # Of the intervals with which the draws agree.
 NORMAL = float(ndtri((1 + LEVEL) / 2))  # Half the width of that interval of a standard normal variable.
-_PIECE_NUMBERS = 2_000_000  # Numbers of the covariance matrices that are unpacked at a time.
+_PIECE_NUMBERS = 2_000_000  # Numbers of covariance matrices, or of drawn entries, at a time.
 
 
 @one_blas_thread()
@@ -81,11 +85,14 @@ def _roots(C) -> np.ndarray:
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
 
 
-@one_blas_thread()
 def column_deviations(
     space, o, noise_variance: float, plain: float, n_draws: int, rows, columns, rng, parts: Parts
 ) -> np.ndarray:
     """Deviations of drawn columns from their prediction before calibration, shape (n_draws, rows, columns).
+
+    Coefficients z are drawn from the prior, and entries from z. What solving these gives differs from z by a draw of
+    N(0, t (U_O' W U_O + Lambda)^-1), because the posterior variance does not depend on the entries. Under plain least
+    squares z = 0.
 
     Parameters
     ----------
@@ -102,19 +109,32 @@ def column_deviations(
     """
     t = noise_variance or plain**2
     scale = np.sqrt(space.variances) if noise_variance else np.ones(space.rank)
-    targets = space.basis[rows].astype(np.float64) * scale
+    scaled = replace(space, basis=space.basis.astype(np.float64) * scale, center=None, mean=None)
+    penalty = np.full(space.rank, float(noise_variance))
     result = np.sqrt(parts.noise * t) * rng.standard_normal((n_draws, rows.size, columns.size))
-    prior = np.sqrt(t) * np.eye(space.rank) if noise_variance else np.zeros((0, space.rank))
-    for k, j in enumerate(columns):
-        at = slice(o.indptr[j], o.indptr[j + 1])
-        B = space.basis[o.rows[at]].astype(np.float64) * scale
-        if o.weights is not None:
-            B *= np.sqrt(o.weights[at].astype(np.float64))[:, None]
-        x = rng.standard_normal((space.rank, n_draws))
-        # (B'B + t I)^-1 = R^-1 R^-T, from a QR decomposition: nothing is squared.
-        R = np.linalg.qr(np.vstack([B, prior]), mode="r")
-        if R.shape[0] == space.rank and np.diag(R).all():
-            result[:, :, k] += np.sqrt(parts.fit * t) * (targets @ np.linalg.solve(R, x)).T
+    targets, known = scaled.basis[rows], o.take(columns)
+    step = max(1, _PIECE_NUMBERS // max(1, known.values.size, space.rank * columns.size))
+    for first in range(0, n_draws, step):
+        count = min(step, n_draws - first)
+        each = known.take(np.tile(np.arange(columns.size), count))
+        z = rng.standard_normal((count * columns.size, space.rank)) if noise_variance else np.zeros((1, space.rank))
+        noise = np.sqrt(t) * rng.standard_normal(each.values.size)
+        if each.weights is not None:
+            noise /= np.sqrt(each.weights.astype(np.float64))
+        if noise_variance:
+            noise += _products(scaled.basis, each.rows, z, each.entry_columns)
+        solved, _ = solve_columns(scaled, each.with_arrays(values=noise), penalty=penalty)
+        off = np.nan_to_num(z - solved.T).reshape(count, columns.size, space.rank)  # NaN: the entries tell nothing.
+        result[first : first + count] += np.sqrt(parts.fit) * (targets @ off.transpose(0, 2, 1))
+    return result
+
+
+def _products(U, rows, Z, columns) -> np.ndarray:
+    """u_i' z_j at (rows[k], columns[k])."""
+    from ..model.kernels import sweep_kernels
+
+    result = np.empty(rows.size)
+    sweep_kernels.predictions(*as_int64(rows, columns), U, Z, result)
     return result
 
 
@@ -139,9 +159,8 @@ def drawn_tables(predictions, deviations, is_filled, bounds) -> np.ndarray:
     bounds : (float, float) or None
         Drawn entries are kept within them.
     """
-    result = np.repeat(predictions[None], len(deviations), axis=0)
     with np.errstate(over="ignore"):
-        drawn = (predictions[is_filled] + deviations[:, is_filled]).astype(predictions.dtype)
-    keep_in_bounds(bounds, drawn)
-    result[:, is_filled] = drawn
+        result = (predictions + deviations).astype(predictions.dtype, copy=False)
+    keep_in_bounds(bounds, result)
+    np.copyto(result, predictions, where=~is_filled)
     return result
