@@ -25,6 +25,7 @@ _REACH = 10.0  # Robust deviations at which entries are clipped before the sprea
 # had 1.3 to 2.8, and up to 14 times the error of the other side.
 _MIXED_UNITS = 0.9
 _UNIT_ROUNDS = 5  # Alternations between units and sizes.
+_LOG_VARIANCE = np.pi**2 / 8  # Of the logarithm of the size of a normal variable.
 _FEWEST = 3  # Entries of a row from which its median deviation says something of its unit.
 
 
@@ -171,7 +172,7 @@ def unit_degrees(o: Observations) -> np.ndarray:
 
 
 def unit_range(o: Observations) -> float:
-    """How far the units of the rows differ: standard deviation of the logarithms of the units.
+    """How far the units of the rows differ: standard deviation of the logarithms of the units, less that of chance.
 
     The distance of an entry from its row's median is fitted as a unit of the row times a size of the column. Without
     the sizes, rows that lack different variables seem to differ in unit. Of tables in one unit the range is below 1 on
@@ -188,8 +189,12 @@ def unit_range(o: Observations) -> float:
     for _ in range(_UNIT_ROUNDS):
         sizes = _means(columns, logs - units[rows], sizes.size)
         units = _means(rows, logs - sizes[columns], units.size)
-    found = units[np.bincount(rows, minlength=units.size) > 0]
-    return float(np.std(found)) if found.size > 1 else 0.0
+    counts = np.bincount(rows, minlength=units.size)
+    found = units[counts > 0]
+    if found.size < 2:
+        return 0.0
+    by_chance = _LOG_VARIANCE * float(np.mean(1 / counts[counts > 0]))
+    return float(np.sqrt(max(0.0, np.var(found) - by_chance)))
 
 
 def _means(groups, values, count: int) -> np.ndarray:
