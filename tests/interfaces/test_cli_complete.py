@@ -256,16 +256,20 @@ def test_other_methods_by_name(run, folder, name):
     np.testing.assert_allclose(pd.read_csv("f.csv").to_numpy(), expected, rtol=1e-10)
 
 
-def test_triples_in_memory_need_no_full_column_and_blocks_name_the_remedy(run, folder):
+def test_triples_need_no_full_column_in_memory_and_in_blocks(run, folder):
     M, known = gappy(folder)
     i, j = np.nonzero(~np.isnan(known))
     pd.DataFrame({"row": i, "column": j, "value": known[i, j]}).to_csv("triples.csv", index=False)
     code, _, err = run("complete", "triples.csv", "-o", "f.npy")
     assert code == 0 and err == "" and np.abs(np.load("f.npy") - M).max() < 1e-9 * np.abs(M).max()
     code, out, err = run("complete", "triples.csv", "-o", "out", "--engine", "local")
-    assert code == 3 and out == "" and "If the table fits in memory, use colonnade.complete (--engine memory)" in err
-    code, out, err = run("complete", "triples.csv", "-o", "out", "--engine", "local", "--method", "als")
-    assert code == 2 and out == "" and "--method cannot be used in blocks or on a cluster" in err
+    assert code == 0 and "Every column has gaps; colonnade learned from all of them." in out
+    assert np.abs(co.Completion.load("out").to_dense() - M).max() < 1e-9 * np.abs(M).max()
+    given = "complete", "triples.csv", "-o", "other", "--engine", "local"
+    code, out, err = run(*given, "--method", "als")
+    assert code == 2 and out == "" and "--method als cannot be used in blocks or on a cluster" in err
+    code, out, err = run(*given, "--orientation", "rows")
+    assert code == 2 and out == "" and "use --transpose" in err
 
 
 def test_a_row_without_an_entry_is_counted_as_not_filled(run, folder):

@@ -180,7 +180,7 @@ def test_places_given_twice(rng, tmp_path, how):
         "infinite": r"is inf \(2 infinite in all\)",
         "negative": "negative, the least is -3",
         "null": "'column' are empty",
-        "no full column": r"no column is known in all.*use colonnade\.complete \(--engine memory\)",
+        "no full column": r"no column is known in all.*Leave out center",
         "text": "'value' must hold numbers",
         "none": "has no entry",
     }.items(),
@@ -188,7 +188,7 @@ def test_places_given_twice(rng, tmp_path, how):
 def test_bad_triples_are_refused_and_nothing_is_left(rng, tmp_path, kind, message):
     path = write_triples(tmp_path / "t.parquet", broken(rng, kind))
     with pytest.raises((ValueError, TypeError), match=message):
-        complete_triples(path, tmp_path / "out", block_entries=100)
+        complete_triples(path, tmp_path / "out", block_entries=100, center=True)
     assert [found.name for found in tmp_path.iterdir()] == ["t.parquet"]
 
 

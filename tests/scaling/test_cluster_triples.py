@@ -4,6 +4,7 @@ import os
 import signal
 from threading import Timer
 
+import dask.array as da
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ import colonnade as co
 from colonnade.scaling import block_learning, blocks
 from colonnade.scaling.dask import cluster
 from colonnade.scaling.triples import sorted_runs
+
+from made_triples import triples_of, write_triples
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 STAGES = "reading", "grouping", "learning", "solving"
@@ -47,6 +50,18 @@ def test_workers_killed_in_any_stage_change_no_byte(client, given, tmp_path, sta
     co.dask.complete(given, client, out=tmp_path / "out", block_entries=200, progress=progress, **FIXED)
     assert len(killed) == 2
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
+def test_a_table_without_full_columns_has_the_bytes_of_the_local_engine(client, tmp_path):
+    rng = np.random.default_rng(4)
+    M = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 300)) + 0.1 * rng.standard_normal((40, 300))
+    known = np.where(rng.random(M.shape) < 0.4, M, np.nan)
+    path = write_triples(tmp_path / "t.parquet", triples_of(known, rng))
+    stored = co.dask.complete(path, client, out=tmp_path / "there", block_entries=500)
+    co.complete_triples(path, tmp_path / "here", block_entries=500)
+    assert stored.n_blocks > 5 and contents(tmp_path / "there") == contents(tmp_path / "here")
+    in_memory = co.dask.complete(da.from_array(known, chunks=(40, 60)), client)
+    np.testing.assert_array_equal(in_memory.to_dense(), co.complete(known, method="factor model").to_dense())
 
 
 @pytest.mark.slow

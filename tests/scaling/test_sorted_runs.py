@@ -118,9 +118,9 @@ def test_a_shape_a_transposed_matrix_and_values_that_are_not_known(rng, tmp_path
 def test_bad_triples_have_the_messages_of_the_local_engine(rng, tmp_path, engine, kind):
     path = write_triples(tmp_path / "t.parquet", broken(rng, kind))
     with pytest.raises((ValueError, TypeError)) as expected:
-        complete_triples(path, tmp_path / "here", block_entries=100)
+        complete_triples(path, tmp_path / "here", block_entries=100, center=True)
     with pytest.raises((ValueError, TypeError)) as found:
-        complete_triples(path, tmp_path / "there", block_entries=100, engine=engine)
+        complete_triples(path, tmp_path / "there", block_entries=100, center=True, engine=engine)
     assert str(found.value) == str(expected.value)
     assert [found.name for found in tmp_path.iterdir()] == ["t.parquet"]
 

@@ -15,10 +15,10 @@ from ..data.set_aside import choices_of
 from ..model.column_space import ColumnSpace
 from ..model.factors import thin_factors
 from ..model.full_columns.learn import Lesson
-from ..model.full_columns.nothing_full import IN_MEMORY, leave_out, nothing_known, refuse_nothing_full
+from ..model.full_columns.nothing_full import leave_out, nothing_known, refuse_nothing_full
 from ..model.full_columns.out_of_line import typical_entries_of, unused_entries
 from ..model.full_columns.refine import learn_and_refine
-from ..model.full_columns.wild_entries import Screening, Whole, found_at, in_partial_columns, screened
+from ..model.full_columns.wild_entries import NOTHING, Screening, Whole, found_at, in_partial_columns, screened
 from ..model.learned import Learned, outliers
 from ..model.learner_choice import better_factor_model
 from ..model.selection import learn_table
@@ -170,15 +170,15 @@ def _solved_by_factor_model(learned: Learned, o: Observations, bounds) -> Soluti
 def _words_of_factor_model(learned: Learned, solution: Solution) -> dict:
     o = solution.observations
     choices = choices_of(o.origin) | learned.choices | empty_rows_in_words(o, learned.is_turned)
-    choices |= outliers_in_words(o, outliers(learned, o.with_relative_weights()))
-    whole, unused = Whole(o), found_at(o, np.zeros(0, np.int64))
-    return choices | data_in_words(whole, screened(whole), unused, (o.row_names, o.column_names), 0.0, solution.bounds)
+    whole, names = Whole(o), (o.row_names, o.column_names)
+    choices |= outliers_in_words(found_at(o, outliers(learned, o.with_relative_weights())), names)
+    return choices | data_in_words(whole, screened(whole), NOTHING, names, 0.0, solution.bounds)
 
 
 @one_blas_thread()
 def completed_by(solve, o: Observations, settings: Settings, bounds, random_state, progress) -> Completion:
     """Learn from full columns; `solve` is another way to solve the columns than `_solve_here`, called like it."""
-    refuse_nothing_full(o, IN_MEMORY if solve else leave_out(settings.given or ["method"]))
+    refuse_nothing_full(o, leave_out(settings.given or ["method"]))
     if settings.noise_is_relative:
         o = o.with_relative_weights()
     checked = settings.checked(o.shape[0], o.full_columns.size)

@@ -48,16 +48,15 @@ def _bounds_words(whole, names, bounds) -> str | None:
     )
 
 
-def outliers_in_words(o: Observations, at) -> dict:
-    if at.size == 0:
+def outliers_in_words(found: Found, names) -> dict:
+    """What to say of entries that a factor model gives hardly any weight; `names` of rows and columns."""
+    if found.rows.size == 0:
         return {}
-    first = place_of(o.rows[at[0]], o.columns_of(at[:1])[0], (o.row_names, o.column_names))
-    value = f"{o.values[at[0]]:.9g}"
-    if at.size == 1:
+    first, value = place_of(found.rows[0], found.columns[0], names), f"{found.values[0]:.9g}"
+    if found.rows.size == 1:
         return {"outliers": f"1 known value looks like an outlier and hardly counts; at {first}: {value}"}
-    return {
-        "outliers": f"{at.size:,} known values look like outliers and hardly count; the first is at {first}: {value}"
-    }
+    some = f"{found.rows.size:,} known values look like outliers and hardly count"
+    return {"outliers": f"{some}; the first is at {first}: {value}"}
 
 
 def empty_rows_in_words(o: Observations, are_filled: bool) -> dict:

@@ -20,27 +20,27 @@ from .selection import first_trial, learn_table
 from .table import scaled_table, side_of_units
 
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
-_FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
+FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
 _WIDEST = 1e100  # Ratio of numbers beyond which the square of one is lost beside that of the other.
 _LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
 _SURE = 2.0  # Standard errors by which the learner must predict better that has fewer of the entries.
 
 
-def better_factor_model(o: Observations, orientation="auto", seed: int = 0, progress=None) -> Learned | None:
+def better_factor_model(o: Observations, orientation="auto", seed: int = 0, progress=None, **limits) -> Learned | None:
     """The factor model if it is to fill a table that has full columns; None if these are to.
 
     The learner of most entries is taken, unless the other one predicts hidden entries clearly better. Exactly low-rank
     data need the full columns only. Parameters are those of `learn_table`.
     """
-    given = {"orientation": orientation, "seed": seed, "progress": progress}
+    given = {"orientation": orientation, "seed": seed, "progress": progress, **limits}
     if o.partial_columns.size == 0 or not _are_comparable(o.values) or learn(o).is_exact:
         return None
     if side_of_units(o) is not None:
         return learn_table(o, **given)
     in_full = o.full_columns.size * o.shape[0] / o.values.size
     is_large = o.values.size > _MOST_ENTRIES
-    has_most = in_full >= (_FEW_FULL if is_large else _MOST_FULL)
+    has_most = in_full >= (FEW_FULL if is_large else _MOST_FULL)
     trial = None if is_large else first_trial(o, seed)
     if trial is None:
         return None if has_most else learn_table(o, **given)

@@ -66,7 +66,16 @@ def first_trial(o: Observations, seed: int) -> HeldOutEntries | None:
     return min(found, key=lambda c: c.error).held_out
 
 
-def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int = 0, progress=None) -> Learned:
+def learn_table(
+    o: Observations,
+    *,
+    rank="auto",
+    orientation="auto",
+    seed: int = 0,
+    progress=None,
+    memory: float = _MOST_MEMORY,
+    may_be_exact: bool = True,
+) -> Learned:
     """Choose the settings by hidden entries, then fit all of them.
 
     Parameters
@@ -81,6 +90,10 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
         Which entries are hidden.
     progress : function, optional
         Called as ``progress(done, total)`` after each fit.
+    memory : float
+        Bytes of all packed covariances, which bound the rank that is found.
+    may_be_exact : bool
+        Whether a fit to rounding is tried; not if other columns, which are not there, may not fit.
     """
     report = progress or (lambda done, total: None)
     far, rng = far_places(o), np.random.default_rng(seed)
@@ -88,16 +101,18 @@ def learn_table(o: Observations, *, rank="auto", orientation="auto", seed: int =
     mixed = side_of_units(o) if orientation == "auto" else None
     sides = _sides(o, orientation, mixed)
     if folds:
-        winner = _choose(_Trials(o, folds, far.size > 0, report), sides, rank, orientation == "auto" and mixed is None)
+        trials = _Trials(o, folds, far.size > 0, report, memory)
+        winner = _choose(trials, sides, rank, orientation == "auto" and mixed is None)
     else:
-        winner = _Candidate(sides[0], Settings(_most_directions(o, rank)), None, None)
+        winner = _Candidate(sides[0], Settings(_most_directions(o, rank, memory)), None, None)
     report(4, 6)
     whole = o.transposed() if winner.is_turned else o
     table = scaled_table(whole, one_unit=winner.settings.one_unit)
     start = None if winner.start is None else _in_other_units(winner.start, table)
     sweeps = Sweeps(table, winner.settings, start)
     model = sweeps.run(winner.n_more, 0.0) if folds else sweeps.run(_UNTESTED_SWEEPS, _TOLERANCE)
-    exact = exact_fit(table, model, o.values.dtype) if float(np.median(model.noise)) < _LITTLE_NOISE else None
+    is_close = may_be_exact and float(np.median(model.noise)) < _LITTLE_NOISE
+    exact = exact_fit(table, model, o.values.dtype) if is_close else None
     report(6, 6)
     words = _in_words(winner, model, exact, orientation, rank, mixed, o)
     return Learned(exact or model, winner.is_turned, winner.held_out, exact is not None, words)
@@ -135,9 +150,13 @@ class _Candidate:
 class _Trials:
     """Fits to the entries that are not hidden, judged by those that are; of a small table for several folds."""
 
-    def __init__(self, o: Observations, folds, has_far: bool, report):
+    def __init__(self, o: Observations, folds, has_far: bool, report, memory: float = _MOST_MEMORY):
         self.folds, self.is_large = [Fold(o, hidden) for hidden in folds], o.values.size > _LARGE
         self.seen, self.has_far, self.report = self.folds[0].seen[False], has_far, report
+        self.memory = memory
+
+    def most_directions(self, rank) -> int:
+        return _most_directions(self.seen, rank, self.memory)
 
     def judge(self, is_turned: bool, settings: Settings, start: FactorModel | None = None) -> _Candidate:
         sweeps = [Sweeps(fold.table(is_turned, settings.one_unit), settings, start) for fold in self.folds]
@@ -194,7 +213,7 @@ def _sides(o: Observations, orientation: str, mixed: str | None) -> tuple[bool, 
 
 def _choose(trials: _Trials, sides, rank, may_share_unit: bool) -> _Candidate:
     """The setting with the least error: each side with common noise, then one change after the other."""
-    most = _most_directions(trials.seen, rank)
+    most = trials.most_directions(rank)
     degrees = _DEGREES if trials.has_far else np.inf
     few = _FIRST_OF_LARGE if trials.is_large else _FIRST_DIRECTIONS
     first = Settings(min(most, few) if rank == "auto" else most, degrees=degrees)
@@ -243,7 +262,7 @@ def _needed(best: _Candidate, other: _Candidate) -> float:
 
 def _with_more_directions(trials: _Trials, best: _Candidate) -> _Candidate:
     """Twice as many directions, as long as they predict a large table better."""
-    most = _most_directions(trials.seen, "auto")
+    most = trials.most_directions("auto")
     while best.settings.rank < most:
         more = replace(best.settings, rank=min(most, 2 * best.settings.rank))
         other = trials.judge(best.is_turned, more, best.model)
@@ -255,7 +274,7 @@ def _with_more_directions(trials: _Trials, best: _Candidate) -> _Candidate:
 
 def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:
     """Twice as many directions, also with a longer tail, if they predict better; else half as many if these do."""
-    most, first = _most_directions(trials.seen, "auto"), best.settings.rank
+    most, first = trials.most_directions("auto"), best.settings.rank
     n_full = _n_complete(trials.seen, (best.is_turned,))
     twice = min(most, max(2 * first, n_full - 1)) if first >= _FIRST_DIRECTIONS or not n_full else first
     more = [replace(best.settings, rank=twice, tail=tail) for tail in (best.settings.tail, _LONG_TAIL)]
@@ -268,13 +287,13 @@ def _with_other_rank(trials: _Trials, best: _Candidate) -> _Candidate:
     return best
 
 
-def _most_directions(o: Observations, rank) -> int:
+def _most_directions(o: Observations, rank, memory: float = _MOST_MEMORY) -> int:
     """The bound on the rank: what was asked for, or what the table, memory and time allow."""
     m, n = o.shape
     most = max(1, min(m, n) - 1)
     if rank != "auto":
         return min(rank, most)
-    by_memory = np.sqrt(_MOST_MEMORY / (8 * (m + n)))
+    by_memory = np.sqrt(memory / (8 * (m + n)))
     n_full = o.full_columns.size
     # Sums over full columns are shared by all rows.
     by_work = np.sqrt(_MOST_WORK / max(1, o.values.size - n_full * m))

@@ -57,6 +57,14 @@ class AnySolution:
         """The solution of the columns of block k alone."""
         raise NotImplementedError
 
+    def by_parts(self, columns) -> Iterator[tuple[slice | np.ndarray, np.ndarray, Solution]]:
+        """Like `by_blocks`; a factor model of a part has at least these columns of its block."""
+        raise NotImplementedError
+
+    def places_learned_from(self, columns) -> np.ndarray:
+        """Where these columns stand among those that the factor model was learned from; -1 if they do not."""
+        raise NotImplementedError
+
     def blocks(self) -> Iterator[Solution]:
         """Solutions of neighbouring columns that together are this one."""
         return map(self.block, range(self.n_blocks))
@@ -143,9 +151,25 @@ class Solution(AnySolution):
         """The blocks that have some of these columns: their places among them, their numbers there, the block."""
         yield slice(None), columns, self
 
+    def by_parts(self, columns) -> Iterator[tuple[slice | np.ndarray, np.ndarray, Solution]]:
+        """Like `by_blocks`: one part."""
+        yield slice(None), columns, self
+
     def some_columns(self, count: int, n_full: int = 0) -> Solution:
         """All columns: only of a solution on the disk are some chosen."""
         return self
+
+    def learned_columns(self) -> Solution:
+        """The solution of the columns that the factor model was learned from."""
+        return self
+
+    def places_learned_from(self, columns) -> np.ndarray:
+        """Where these columns stand among those that the factor model was learned from."""
+        return columns
+
+    def model_of(self, columns) -> tuple[Learned | None, np.ndarray]:
+        """A factor model that has these columns, and their numbers there."""
+        return self.learned, columns
 
     def full_learned_from(self) -> Observations:
         """Observations whose full columns are those that were learned from."""

@@ -25,7 +25,17 @@ from .._support.logs import logged
 from .._support.ownership import record_of
 from .._support.storage import Url, as_path, remove_tree
 from .._support.threads import InBackground, ahead, in_threads, patiently
-from ..completion import Completion, checked_bounds, data_in_words, every_column_is_full
+from ..completion import (
+    OWN_METHODS,
+    Completion,
+    Settings,
+    checked_bounds,
+    checked_method,
+    data_in_words,
+    every_column_is_full,
+    outliers_in_words,
+    refuse_idle_settings,
+)
 from ..data.observations import Observations, index_dtype
 from ..files.results.block_files import (
     fullest_columns,
@@ -48,7 +58,7 @@ from ..files.results.checkpoints import (
     working_folder,
 )
 from ..files.results.disk_columns import Blocks
-from ..files.results.lessons import lesson_on_disk, read_lesson, read_screening, write_lesson
+from ..files.results.lessons import lesson_on_disk, read_lesson, read_model, read_screening, write_lesson
 from ..files.results.manifests import manifest_of, write_manifest
 from ..files.results.remote_runs import working_address
 from ..files.results.saving import is_result
@@ -57,11 +67,14 @@ from ..files.tables.kinds import memory_size
 from ..files.tables.reading import checked_fields, paths_of
 from ..model.column_space import ColumnSpace
 from ..model.full_columns.learn import Lesson
-from ..model.full_columns.nothing_full import IN_MEMORY, no_full_column
+from ..model.full_columns.nothing_full import leave_out, no_full_column, nothing_known
 from ..model.full_columns.out_of_line import unused_entries
-from ..model.full_columns.wild_entries import Screening, in_partial_columns, screened
+from ..model.full_columns.wild_entries import NOTHING, Screening, in_partial_columns, screened
+from ..model.learned import outliers
+from ..model.shared import SharedModel
 from ..model.solve import solve_columns
 from .block_learning import learn_from_blocks
+from .model_learning import learned_model
 from .tall import exceeds_memory, groups_of_blocks, solve_by_row_blocks
 from .triples.cutting import Checker, cut
 from .triples.grouping import (
@@ -152,6 +165,7 @@ def complete_triples(
     refine="auto",
     bounds=None,
     random_state: int | None = None,
+    method: str = "auto",
     memory_limit: float | None = None,
     block_entries: int | None = None,
     resume: bool = False,
@@ -162,8 +176,9 @@ def complete_triples(
 ) -> Completion:
     """Complete a matrix given by triples in files that need not fit into memory, into a folder.
 
-    The triples may come in any order. They are grouped by columns on the disk; the column space is learned from the
-    columns that turn out to be full, settings that are "auto" also from a sample of the others; and blocks of columns
+    The triples may come in any order. They are grouped by columns on the disk. Where columns turn out to be full, the
+    column space is learned from these, and settings that are "auto" also from a sample of the others. Where none is
+    full, a factor model is learned from a sample of the columns that shows every row. Then blocks of columns
     are solved and written one after the other.
 
     Parameters
@@ -214,7 +229,7 @@ def complete_triples(
     run = Run(
         TripleFiles(tuple(paths_of(paths, storage_options)), fields, shape, header, dialect),
         duplicates,
-        checked_settings(rank, center, shrinkage, refine, random_state),
+        checked_settings(rank, center, shrinkage, refine, random_state, method),
         checked_bounds(bounds),
         memory,
         _block_entries(block_entries, memory, partial_folder(out) if resume else None),
@@ -269,6 +284,22 @@ def solve_block(
     return np.ascontiguousarray(coefficients.T), status
 
 
+def solver_of(folder: Path, facts: dict) -> Callable:
+    """What solves blocks by what was learned: a function like `solve_used` without its first two arguments."""
+    lesson, shared = read_lesson(folder, facts, verify=False), read_model(folder, facts)
+    if shared is not None:
+        return partial(_solve_by_model, lesson.space, shared)
+    return partial(solve_used, lesson, read_screening(facts))
+
+
+def _solve_by_model(
+    space: ColumnSpace, shared: SharedModel, first: int, entries: Observations, *, typical: float, n_threads=None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients and status of a block of columns, and where in its values outliers stand, which hardly count."""
+    learned = shared.of_columns(np.arange(first, first + entries.shape[1]), entries)
+    return *shared.solution(space, learned, entries), outliers(learned, entries)
+
+
 def solve_used(
     lesson: Lesson, screening: Screening, first: int, entries: Observations, *, typical: float, n_threads=None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -317,8 +348,14 @@ def _block_entries(asked, memory: int, folder: Path | None) -> int:
     return BLOCK_ENTRIES if memory >= _SMALL_MEMORY else _SMALL_BLOCK_ENTRIES
 
 
-def checked_settings(rank, center, shrinkage, refine, random_state) -> dict:
+def checked_settings(rank, center, shrinkage, refine, random_state, method="auto") -> dict:
+    given = Settings(rank, center, shrinkage, refine)
+    method = checked_method(method)
+    if method not in OWN_METHODS:
+        raise ValueError(f"method {method!r} needs data that fit into memory; use colonnade.complete (--engine memory)")
+    refuse_idle_settings(method, "columns", None, given)
     return {
+        "method": method,
         "rank": rank if is_auto(rank) else as_count("rank", rank, 1, why=OR_AUTO),
         "center": as_choice("center", center, (True, False, "auto")),
         "shrinkage": shrinkage if is_auto(shrinkage) else as_real("shrinkage", shrinkage, 0, why=OR_AUTO),
@@ -365,8 +402,10 @@ def finish_blocks(folder: Path, triples: Triples, names, entries: list[dict], fa
 
 def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:
     """The record of the lesson with what is to be said of the data."""
-    noise = float(facts["noise_variance"])
-    words = data_in_words(whole, read_screening(facts), whole.unused(), names, noise, bounds)
+    noise, found, more = float(facts["noise_variance"]), whole.unused(), {}
+    if facts["model"] is not None:
+        found, more = NOTHING, outliers_in_words(found, names)
+    words = data_in_words(whole, read_screening(facts), found, names, noise, bounds) | more
     return {**facts, "choices": {**facts["choices"], **words}}
 
 
@@ -478,18 +517,23 @@ def learn_blocks(
 
     ``mapped(work, pieces)`` calls a function for pieces of rows, where all rows do not fit into memory.
     """
-    (m, n), d = triples.shape, sum(record["full"] for record in entries)
-    if d == 0:
-        remedies = [IN_MEMORY, "Or transpose the data (--transpose, transpose=True) if some rows are complete."]
-        raise ValueError(no_full_column((m, n), list(fullest_columns(folder, entries).items()), remedies))
-    rank = settings["rank"]
-    if not is_auto(rank):
-        as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
-    screening = screened(Blocks(folder, entries, m))
+    (m, n), d, rank = triples.shape, sum(record["full"] for record in entries), settings["rank"]
+    if not any(record["entries"] for record in entries):
+        raise ValueError(nothing_known((m, n)))
+    screening, memory = screened(Blocks(folder, entries, m)), memory - OWN_MEMORY
     if d == n and is_auto(rank):
         write_lesson(folder, every_column_is_full(m, triples.dtype), screening)
-    else:
-        learn_from_blocks(folder, entries, m, memory - OWN_MEMORY, settings, screening, mapped)
+        return
+    if learned_model(folder, entries, (m, n), memory, settings, screening):
+        return
+    if d == 0:
+        given = Settings(**{name: settings[name] for name in ("rank", "center", "shrinkage", "refine")}).given
+        fullest = list(fullest_columns(folder, entries).items())
+        raise ValueError(no_full_column((m, n), fullest, [leave_out(given or ["method"])]))
+    if not is_auto(rank):
+        as_count("rank", rank, 1, min(m, d), f", the smaller of {m:,} rows and {d:,} full columns{OR_AUTO}")
+    of_full = {name: value for name, value in settings.items() if name != "method"}
+    learn_from_blocks(folder, entries, m, memory, of_full, screening, mapped)
 
 
 def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
@@ -505,11 +549,10 @@ def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict)
         for k in todo:
             yield k, read_block(folder, k, entries[k])
 
-    lesson, screening = read_lesson(folder, facts, verify=False), read_screening(facts)
-    typical = typical_entries(folder, entries, m) if todo else 0.0
+    solve, typical = solver_of(folder, facts), typical_entries(folder, entries, m) if todo else 0.0
     with closing(ahead(read(), depth=1)) as blocks, InBackground() as writers:
         for k, block in blocks:
-            solution = solve_used(lesson, screening, block.first, block.observations(m), typical=typical)
+            solution = solve(block.first, block.observations(m), typical=typical)
             writers.call(write_solution, folder, k, *solution)
             run.progress("solving", block.stop, entries[-1]["stop"])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +14,7 @@ from ..model.full_columns.trials import ErrorScales, Trials, error_scales, noise
 from ..model.leverage import whole_and_noise
 from ..model.posterior import deviations, plain_noise
 from ..model.prediction import entries_at, filled_columns, keep_in_bounds, sizes_of_terms
-from ..model.solution import AnySolution
+from ..model.solution import AnySolution, Solution
 from .calibration import Calibration, calibrate
 from .draws import LEVEL, NORMAL, column_deviations, drawn_tables, model_deviations, refuse_infinite
 from .factor_posterior import mean_deviations, noise_std
@@ -72,7 +74,8 @@ class Accuracy:
     def calibration(self) -> Calibration | TableCalibration:
         s = self.solution
         if s.learned is not None:
-            return calibrate_table(s.learned, s.observations, self.n_columns_learned_from)
+            sample = s.learned_columns()
+            return calibrate_table(sample.learned, sample.observations, self.n_columns_learned_from)
         known = s.noise_variance > 0 or np.isfinite(s.space.noise_std)
         by_column = bool(self.trials.is_left_out.all())
         scores = scores_of_trials(self.trials)
@@ -87,11 +90,24 @@ class Accuracy:
             result[at] = found
         return result
 
+    def _by_model(self, columns) -> Iterator[tuple[slice | np.ndarray, np.ndarray, Solution, TableCalibration]]:
+        """Parts of a table that the factor model has filled, as `AnySolution.by_parts`, each with its calibration."""
+        whole = self.calibration
+        assert isinstance(whole, TableCalibration)
+        for at, here, part in self.solution.by_parts(columns):
+            assert part.learned is not None
+            own = whole
+            if part is not self.solution:
+                places = np.empty(part.shape[1], np.int64)
+                places[here] = self.solution.places_learned_from(columns[at])
+                own = whole.of_columns(places, part.learned, part.observations)
+            yield at, here, part, own
+
     def column_factors(self, columns) -> np.ndarray:
         """By how much entries of these columns are farther off than predicted, as those held out tell."""
         calibration = self.calibration
         if isinstance(calibration, TableCalibration):
-            return calibration.column_factors[columns]
+            return self._calibration_of(columns).column_factors
         known = None if self.solution.is_on_disk else self.trials
         result = np.empty(columns.size)
         for at, here, block in self.solution.by_blocks(columns):
@@ -99,25 +115,38 @@ class Accuracy:
             result[at] = calibration.factors_of_columns(scores_of_columns(block, which, known), which)[places]
         return result
 
-    def _calibrated_deviations(self, rows, columns) -> np.ndarray:
-        """Predicted deviations times the factors of rows and columns; 0 of observed entries."""
-        learned, parts = self.solution.learned, self.calibration.parts
-        if learned is None:
+    def _calibration_of(self, columns) -> TableCalibration:
+        """Of a table that the factor model has filled, for these columns in this order."""
+        assert isinstance(self.calibration, TableCalibration)
+        factors, degrees = np.empty(columns.size), np.empty(columns.size)
+        for at, here, _, own in self._by_model(columns):
+            factors[at], degrees[at] = own.column_factors[here], own.column_degrees[here]
+        return replace(self.calibration, column_factors=factors, column_degrees=degrees)
+
+    def _calibrated(self, rows, columns, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Deviations with the factors of rows and columns, 0 of observed entries, and the ends in such deviations."""
+        parts = self.calibration.parts
+        if self.solution.learned is None:
             spread = parts.deviations(self.deviations(rows, columns), self.predicted_noise)
-        else:
-            places = learned.at(rows.astype(np.int64), columns.astype(np.int64))
-            spread = parts.deviations(*whole_and_noise(learned.model, *places))
-            spread[self.solution.observations.locate(rows, columns) >= 0] = 0.0
-        with np.errstate(over="ignore"):
-            return spread * self.calibration.row_factors[rows] * self.column_factors(columns)
+            with np.errstate(over="ignore"):
+                spread = spread * self.calibration.row_factors[rows] * self.column_factors(columns)
+            return spread, *self.calibration.ends_at(level, rows, columns)
+        spread, low, high = (np.empty(rows.size) for _ in range(3))
+        for at, here, part, own in self._by_model(columns):
+            i, j = rows[at].astype(np.int64), here.astype(np.int64)
+            found = parts.deviations(*whole_and_noise(part.learned.model, *part.learned.at(i, j)))
+            found[part.observations.locate(i, j) >= 0] = 0.0
+            with np.errstate(over="ignore"):
+                spread[at] = found * own.row_factors[i] * own.column_factors[j]
+            low[at], high[at] = own.ends_at(level, i, j)
+        return spread, low, high
 
     def interval(self, rows, columns, level: float) -> tuple[np.ndarray, np.ndarray]:
         """See `Completion.interval`; rows and columns are numbers of one shape."""
         centers = entries_at(self.solution, rows, columns)
         rows, columns = rows.ravel(), columns.ravel()
-        spread = self._calibrated_deviations(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.calibration.ends_at(level, rows, columns)
+            spread, *scores = self._calibrated(rows, columns, level)
             below, above = (np.where(spread == 0, 0.0, score * spread) for score in scores)
             sizes = sizes_of_terms(self.solution, rows, columns)
             rounding = _rounding(self.solution.rank, centers.dtype, sizes, above - below)
@@ -134,21 +163,26 @@ class Accuracy:
         """See `Completion.sample`; rows and columns are arrays of numbers."""
         s, parts = self.solution, self.calibration.parts
         predictions = filled_columns(s, columns)[rows]
-        is_gap, known = ~np.isnan(predictions), s.observations.take(columns)
+        is_gap = ~np.isnan(predictions)
         is_seen = np.zeros((s.shape[0], columns.size), bool)
-        is_seen[known.rows, known.entry_columns] = True
+        for at, here, block in s.by_blocks(columns):
+            known = block.observations.take(here)
+            is_seen[known.rows, np.arange(columns.size)[at][known.entry_columns]] = True
         is_gap &= ~is_seen[rows]
         if not is_gap.any():
             return np.repeat(predictions[None], n, axis=0)
         if s.learned is not None:
-            drawn = model_deviations(s.learned, n, rows, columns, rng, parts)
+            calibration, which = self._calibration_of(columns), np.arange(columns.size)
+            drawn = model_deviations(*s.model_of(columns), n, rows, rng, parts)
+            factors = calibration.column_factors
         else:
+            calibration, which = self.calibration, columns
             given = s.space, s.used, s.noise_variance, plain_noise(s)
             drawn = column_deviations(*given, n, rows, columns, rng, parts)
-        factors = self.calibration.row_factors[rows][:, None] * self.column_factors(columns)
-        refuse_infinite(self.calibration.half_width(LEVEL))
-        low, high = self.calibration.ends_at(LEVEL, rows[:, None], columns)
-        drawn *= (high - low) / (2 * NORMAL) * factors
+            factors = self.column_factors(columns)
+        refuse_infinite(calibration.half_width(LEVEL))
+        low, high = calibration.ends_at(LEVEL, rows[:, None], which)
+        drawn *= (high - low) / (2 * NORMAL) * calibration.row_factors[rows][:, None] * factors
         return drawn_tables(predictions, drawn, is_gap, s.bounds)
 
     def means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -171,14 +205,15 @@ class Accuracy:
         return means, low, high
 
     def _means_of_model(self, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        s, calibration = self.solution, self.calibration
-        assert s.learned is not None and isinstance(calibration, TableCalibration)
-        n, step = s.shape[1], max(1, BLOCK_CELLS // s.shape[0])
-        pieces = (np.arange(lo, min(lo + step, n)) for lo in range(0, n, step))
-        means = np.concatenate([filled_columns(s, some).mean(axis=0, dtype=np.float64) for some in pieces])
-        factors = float(np.sqrt(np.mean(calibration.row_factors**2))) * calibration.column_factors
-        half = from_normal(calibration.half_width(level), calibration.column_degrees)
-        half = half * factors * mean_deviations(s.learned, s.observations, calibration.parts)
+        s, n = self.solution, self.solution.shape[1]
+        step, means, half = max(1, BLOCK_CELLS // s.shape[0]), np.empty(n), np.empty(n)
+        for lo in range(0, n, step):
+            some = np.arange(lo, min(lo + step, n))
+            means[some] = filled_columns(s, some).mean(axis=0, dtype=np.float64)
+            for at, here, part, own in self._by_model(some):
+                factors = float(np.sqrt(np.mean(own.row_factors**2))) * own.column_factors[here]
+                deviations = mean_deviations(part.learned, part.observations, own.parts, here)
+                half[some[at]] = from_normal(own.half_width(level), own.column_degrees[here]) * factors * deviations
         return means, means - half, means + half
 
 

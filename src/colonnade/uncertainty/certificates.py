@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -69,10 +70,7 @@ def certify(completion) -> Certificates:
     """
     solution, accuracy = completion.solution, completion.accuracy
     if solution.learned is not None:
-        status = solution.status
-        given = {int(j): ColumnVerdict.of(Status(status[j])) for j in np.flatnonzero(status != Status.SOLVED)}
-        table = certify_columns(solution.learned, solution.observations, given, accuracy.calibration.kind)
-        return Certificates.of(table, solution.column_names)
+        return Certificates.of(_of_factor_model(solution, accuracy.calibration.kind), solution.column_names)
     space = _space_before(solution)
     typical = 0.0 if space is None else _typical_used(solution)
     noise_std = accuracy.noise_std
@@ -85,6 +83,19 @@ def certify(completion) -> Certificates:
     table.verdict = _verdicts(solution, table, figures, noise)
     table.more_entries = _more_entries(solution, table, noise)
     return Certificates.of(table, solution.column_names)
+
+
+def _of_factor_model(solution, kind: str) -> np.recarray:
+    seen = solution.n_observed
+    usual, tables = int(np.median(seen[seen > 0])), []
+    for lo, hi in pairwise(solution.starts):
+        for _, _, part in solution.by_parts(np.arange(lo, hi)):
+            others = np.flatnonzero(part.status != Status.SOLVED)
+            given = {int(j): ColumnVerdict.of(Status(part.status[j])) for j in others}
+            tables.append(certify_columns(part.learned, part.observations, given, kind, usual))
+    table = np.concatenate(tables).view(np.recarray)
+    table.column = np.arange(table.size)
+    return table
 
 
 class _Figures(NamedTuple):

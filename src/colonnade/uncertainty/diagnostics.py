@@ -129,33 +129,34 @@ def _of_factor_model(completion) -> HeldOut | None:
     found = completion.learned.held_out
     if found is None:
         return None
-    scores = scores_of_held_out(completion.learned, completion.observations)
+    sample = completion.solution.learned_columns()
+    scores = scores_of_held_out(completion.learned, sample.observations)
     if scores.errors.size < _FEW:  # Deviations of numbers near 1e-300 are zero, and tell nothing.
         return None
     predicted = found.predicted.copy()
     keep_in_bounds(completion.bounds, predicted)
     errors = np.abs(found.truth - predicted)
     if completion.learned.is_exact:  # Nothing is calibrated: the deviations of the fit without the entries count.
-        scores = scores_of_held_out(completion.learned, completion.observations)
         x, weights = scores.ratios, scores.weights
     else:
         x, weights = completion.accuracy.calibration.x, completion.accuracy.calibration.scores.weights
     if x.size < _FEW:  # Beside one entry near the end of floating point all deviations may be zero.
         return None
     coverage = _covered_by_the_other_half(x, weights)
-    unit, of_gaps = float(errors.max()) or 1.0, gap_weights(completion.observations, found.rows, found.columns)
+    unit, of_gaps = float(errors.max()) or 1.0, gap_weights(sample.observations, found.rows, found.columns)
     error = unit * float(np.sqrt(np.average((errors / unit) ** 2, weights=of_gaps)))
     relative = found.by_column if completion.learned.is_turned else found.by_row
     spread = error / relative if relative > 0 else 0.0
     told = scores if completion.learned.is_exact else completion.accuracy.calibration.scores
     rows, columns = told.rows, told.columns
-    truth = completion.entries(rows, columns).astype(np.float64)
+    truth = entries_at(sample, rows, columns).astype(np.float64)
     predicted = truth - told.errors
     keep_in_bounds(completion.bounds, predicted)
     with np.errstate(over="ignore", invalid="ignore"):
         distances = [end * told.deviations for end in completion.accuracy.calibration.ends_at(LEVEL, rows, columns)]
     ends = _ends_in_bounds(completion, predicted, *distances)
-    return HeldOut(truth, predicted, error, spread, LEVELS, coverage, rows, columns, *ends)
+    places = rows, columns if sample is completion.solution else None
+    return HeldOut(truth, predicted, error, spread, LEVELS, coverage, *places, *ends)
 
 
 def _covered_by_the_other_half(x, weights) -> np.ndarray:

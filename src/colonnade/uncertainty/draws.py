@@ -27,15 +27,15 @@ _PIECE_NUMBERS = 2_000_000  # Numbers of covariance matrices, or of drawn entrie
 
 
 @one_blas_thread()
-def model_deviations(learned: Learned, n_draws: int, rows, columns, rng, parts: Parts) -> np.ndarray:
+def model_deviations(learned: Learned, columns, n_draws: int, rows, rng, parts: Parts) -> np.ndarray:
     """Deviations of drawn tables from the prediction before calibration, shape (n_draws, rows, columns).
 
     Parameters
     ----------
     learned : Learned
+    columns, rows : int arrays
+        Numbers of columns and rows that the model has.
     n_draws : int
-    rows, columns : int arrays
-        Of the table, as the user has it.
     rng : numpy Generator
     parts : Parts
         Factors of the variances of the noise and of the fit.

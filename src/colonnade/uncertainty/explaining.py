@@ -95,8 +95,8 @@ class _Reason:
 
     def __init__(self, completion, i: int, j: int):
         solution = completion.solution
-        k = int(np.searchsorted(solution.starts, j, side="right")) - 1
-        self.part, self.row, self.column = solution.block(k), i, j - int(solution.starts[k])
+        ((_, here, self.part),) = solution.by_parts(np.array([j]))
+        self.row, self.column = i, int(here[0])
         self.n_learned_from = n_learned_from(completion)
         self.status = Status(self.part.status[self.column])
         self.at = int(self.part.observations.locate(np.array([i]), np.array([self.column]))[0])
@@ -186,7 +186,7 @@ def _similar_rows(completion, i: int, j: int) -> list[Similar]:
 
 def _similar_columns(completion, i: int, j: int) -> list[Similar]:
     if completion.learned is not None:
-        model = completion.learned.model
+        model = completion.solution.model_of(np.arange(completion.shape[1]))[0].model
         distances = _distances(model.Z[:, : model.rank], model.Z[j, : model.rank], completion.n_observed > 0)
     else:
         distances = _distances_in_space(completion, j)

@@ -27,15 +27,14 @@ CERTIFICATE_FIELDS = [
 ]
 
 
-def mean_deviations(learned: Learned, o: Observations, parts: Parts) -> np.ndarray:
-    """Standard deviation of the mean over all rows of every column, shape (n,): only unseen entries are unsure."""
-    m, n = o.shape
-    variance = np.zeros(n)
+def mean_deviations(learned: Learned, o: Observations, parts: Parts, columns) -> np.ndarray:
+    """Standard deviation of the mean of these columns over all rows, shape (k,): only unseen entries are unsure."""
+    m, variance = o.shape[0], np.zeros(columns.size)
     with np.errstate(over="ignore", invalid="ignore"):
-        for j in range(n):
+        for k, j in enumerate(columns):
             missing = np.ones(m, bool)
             missing[o.rows[o.indptr[j] : o.indptr[j + 1]]] = False
-            variance[j] = _variance_of_sum(learned, np.flatnonzero(missing), j, parts)
+            variance[k] = _variance_of_sum(learned, np.flatnonzero(missing), j, parts)
         return np.sqrt(np.maximum(variance, 0.0)) / m
 
 
@@ -63,7 +62,9 @@ def noise_std(learned: Learned) -> float:
     return 0.0 if learned.is_exact or size == 0 else size * float(np.sqrt(np.mean((deviations / size) ** 2)))
 
 
-def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kind: str) -> np.recarray:
+def certify_columns(
+    learned: Learned, o: Observations, verdicts_of_unfilled, kind: str, usual: int | None = None
+) -> np.recarray:
     """A row for every column, with the fields of `certificates.certify`.
 
     Parameters
@@ -72,12 +73,16 @@ def certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kin
         Column to verdict, of columns that are full or not filled.
     kind : str
         How leverages of the two sides are put together: see `table_calibration`.
+    usual : int, optional
+        The number of entries with which other columns were filled. Default: the median of these columns.
     """
+    if usual is None:
+        usual = int(np.median(o.n_observed[o.n_observed > 0]))
     with np.errstate(over="ignore", invalid="ignore"):
-        return _certify_columns(learned, o, verdicts_of_unfilled, kind)
+        return _certify_columns(learned, o, verdicts_of_unfilled, kind, usual)
 
 
-def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kind: str) -> np.recarray:
+def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kind: str, usual: int) -> np.recarray:
     m, n = o.shape
     table = np.recarray(n, dtype=CERTIFICATE_FIELDS)
     table.column, table.n_observed = np.arange(n), o.n_observed
@@ -91,7 +96,6 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, ki
     spread = np.sqrt(np.bincount(columns, (o.values - means[columns]) ** 2, n) / counts)
     rows = np.unique(np.linspace(0, m - 1, min(m, 200)).astype(np.int64))
     priors, missed = _prior_deviations(learned, rows), _left_out_errors(learned, o, kind)
-    usual = int(np.median(o.n_observed[o.n_observed > 0]))  # With as many entries the other columns were filled.
     for j in range(n):
         at = np.full(rows.size, j)
         posterior = learned.deviations(rows, at, with_noise=False)

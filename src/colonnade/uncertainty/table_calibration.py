@@ -170,6 +170,20 @@ class TableCalibration:
         low, high = self.ends(level)
         return (high - low) / 2
 
+    def of_columns(self, places, learned: Learned, o: Observations) -> TableCalibration:
+        """The same for columns that stand at these places among those learned from, or nowhere (-1).
+
+        The factors of others follow from their own known entries, `o`.
+        """
+        g, degrees = np.ones(places.size), np.full(places.size, np.inf)
+        is_known = places >= 0
+        if self.scores.rows.size and not is_known.all():
+            rows, columns, left_out = leave_out_entries(learned, o, o.shape[1])
+            g, degrees = self.factors_of_new_columns(rows, columns, left_out, o.shape[1])
+        g[is_known] = self.column_factors[places[is_known]]
+        degrees[is_known] = self.column_degrees[places[is_known]]
+        return replace(self, column_factors=g, column_degrees=degrees)
+
     def factors_of_new_rows(self, rows, columns, found: LeftOut, count: int) -> tuple[np.ndarray, np.ndarray]:
         """f of rows that nothing was learned from, by their known entries, and its degrees; shape (count,) each."""
         new = _new_spreads(self, self.row_prior, rows, self.column_factors[columns], found, count)

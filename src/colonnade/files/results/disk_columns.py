@@ -36,6 +36,15 @@ class Blocks:
         first, stop = self._entries[k]["first"], self._entries[k]["stop"]
         return first, Block(first, stop, *(self._array(k, name) for name in ENTRIES)).observations(self._m)
 
+    @property
+    def n_rows(self) -> int:
+        return self._m
+
+    def columns(self, numbers) -> Observations:
+        """The columns with these numbers, rising, in memory; those that are known in all rows are full."""
+        parts = [o.take(numbers[(numbers >= first) & (numbers < first + o.shape[1])] - first) for first, o in self]
+        return side_by_side(self._m, parts, parts[0].values.dtype)
+
     def sample(self, step: int) -> np.ndarray:
         """Every step-th value."""
         starts = pointers_of([record["entries"] for record in self._entries])
@@ -50,6 +59,20 @@ class Blocks:
                 first, o = self._block(k)
                 parts.append(found_at(o, in_partial_columns(o, places), first))
         return Found(*map(np.concatenate, zip(*parts)))
+
+
+def side_by_side(m: int, parts: list[Observations], dtype, full=None, **names) -> Observations:
+    """Observations of neighbouring columns as one; full columns are those known in all rows unless given."""
+    counts = np.concatenate([np.zeros(0, np.int64), *(o.n_observed for o in parts)])
+    return Observations(
+        (m, counts.size),
+        pointers_of(counts),
+        np.concatenate([np.zeros(0, np.int32), *(o.rows for o in parts)]),
+        np.concatenate([np.zeros(0, dtype), *(o.values for o in parts)]),
+        None,
+        np.flatnonzero(counts == m) if full is None else full,
+        **names,
+    )
 
 
 class FullColumns:

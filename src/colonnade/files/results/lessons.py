@@ -9,10 +9,13 @@ from ..._support.storage import StorageFailed
 from ...model.column_space import ColumnSpace
 from ...model.full_columns.learn import Lesson
 from ...model.full_columns.wild_entries import Screening
+from ...model.shared import SharedModel
+from ...model.storing import arrays_of_learned, facts_of_learned, learned_from
 from .checkpoints import publish_array, publish_json, read_array, read_json
 
 _ARRAYS = "basis", "singular_values", "center", "variances", "mean", "pull"
 _RECORD = "space.json"
+_SAMPLE = "model_sample"  # Numbers of the columns that a factor model was learned from.
 
 
 def write_lesson(
@@ -29,9 +32,19 @@ def write_lesson(
 
 
 def write_record(
-    folder: Path, lesson: Lesson, optimism: float, sums: dict, words: dict, screening: Screening, n_full: int = 0
+    folder: Path,
+    lesson: Lesson,
+    optimism: float,
+    sums: dict,
+    words: dict,
+    screening: Screening,
+    n_full: int = 0,
+    model: dict | None = None,
 ) -> None:
-    """All arrays but the basis, and the record; `n_full` is the number of full columns that a refinement has seen."""
+    """All arrays but the basis, and the record.
+
+    `n_full` is the number of full columns that a refinement has seen, `model` what is said of a factor model.
+    """
     facts = {
         **_write_rest(folder, lesson.space, sums),
         "noise_variance": repr(lesson.noise_variance),
@@ -40,8 +53,28 @@ def write_record(
         "moved_rows": lesson.moved_rows,
         "full_columns": n_full,
         "screening": asdict(screening),
+        "model": model,
     }
     publish_json(folder / _RECORD, facts)
+
+
+def write_model(folder: Path, space: ColumnSpace, shared: SharedModel, screening: Screening, words: dict) -> None:
+    """A factor model that blocks are solved by: its arrays in files of their own, and the record."""
+    arrays = {**arrays_of_learned(shared.learned), _SAMPLE: shared.sample, "basis": space.basis}
+    sums = {name: publish_array(folder / f"{name}.npy", array) for name, array in arrays.items()}
+    lesson = Lesson(space, 0.0, shared.learned.choices)
+    write_record(folder, lesson, 1.0, sums, words, screening, model=facts_of_learned(shared.learned))
+
+
+def read_model(folder: Path, facts: dict) -> SharedModel | None:
+    """The factor model that blocks are solved by; None where full columns were learned from."""
+    model = facts.get("model")
+    if model is None:
+        return None
+    sums = facts["sha256"]
+    names = [name for name in sums if name.startswith(("model_", "held_out_"))]
+    arrays = {name: read_array(folder / f"{name}.npy", sums[name]) for name in (*names, _SAMPLE)}
+    return SharedModel(learned_from(model, arrays, facts["choices"]), arrays[_SAMPLE])
 
 
 def write_space(folder: Path, space: ColumnSpace) -> dict:
@@ -85,6 +118,7 @@ def lesson_on_disk(folder: Path) -> dict | None:
         facts = read_json(folder / _RECORD)
         read_lesson(folder, facts, mapped=True)
         read_screening(facts)
+        read_model(folder, facts)
     except StorageFailed:
         raise
     except (OSError, ValueError, KeyError):

@@ -16,19 +16,20 @@ from .block_files import array_path
 from .checkpoints import publish_json
 
 FACTS, NAMES = "facts.json", "names.json"
+SEAL, FOLDER = "sha256_of_facts", "folder"  # Facts: the checksum of the others; where the files are, at an address.
 _FORMAT = "colonnade completion 4"
 
 
 def sealed(facts: dict) -> dict:
     """The facts with a checksum of themselves."""
-    return {**facts, "sha256_of_facts": _checksum_of(facts)}
+    return {**facts, SEAL: _checksum_of(facts)}
 
 
 def read_facts(folder: Path) -> dict:
     """The facts of a result; damaged ones are refused."""
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-    rest = {name: value for name, value in facts.items() if name != "sha256_of_facts"}
-    if facts.get("sha256_of_facts") != _checksum_of(rest):
+    rest = {name: value for name, value in facts.items() if name != SEAL}
+    if facts.get(SEAL) != _checksum_of(rest):
         raise ValueError(f"the checksum of {FACTS} does not agree")
     if facts.get("format") != _FORMAT:
         raise ValueError(f"its format is {facts.get('format')!r}, not {_FORMAT!r}")
@@ -118,11 +119,19 @@ def holds_only_a_result(folder: Path) -> bool:
     facts = manifest_of(folder)
     if facts is None:
         return False
+    files = files_of(folder, facts)
+    blocks = {path for path in files if path.parent != folder}
+    there = set((folder / "blocks").iterdir()) if (folder / "blocks").is_dir() else set()
+    marks = MARKS if record_of(folder) is not None else ()
+    names = {path.name for path in files if path not in blocks}
+    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *names, *marks}
+
+
+def files_of(folder: Path, facts: dict) -> list[Path]:
+    """All files of the result in a folder but the facts themselves."""
     sums = dict(facts["space"]["sha256"])
     if facts["whole"] is not None and facts["whole"]["learned"] is not None:
         sums |= facts["whole"]["learned"]["sha256"]
-    arrays = {f"{name}.npy" for name in sums}
-    blocks = {array_path(folder, k, name) for k, block in enumerate(facts["blocks"]) for name in block["sha256"]}
-    there = set((folder / "blocks").iterdir()) if (folder / "blocks").is_dir() else set()
-    marks = MARKS if record_of(folder) is not None else ()
-    return there <= blocks and {path.name for path in folder.iterdir()} <= {FACTS, NAMES, "blocks", *arrays, *marks}
+    named = [NAMES] if facts["sha256_of_names"] is not None else []
+    files = [folder / name for name in (*named, *(f"{name}.npy" for name in sums))]
+    return files + [array_path(folder, k, name) for k, block in enumerate(facts["blocks"]) for name in block["sha256"]]

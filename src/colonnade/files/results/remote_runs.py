@@ -21,9 +21,8 @@ from ..._support.atomic_writing import EXISTS
 from ..._support.ownership import RECORD, RunRefused
 from ..._support.storage import Url
 from .checkpoints import publish_json, read_json
-from .manifests import FACTS, read_facts, sealed
+from .manifests import FACTS, FOLDER, SEAL, read_facts, sealed
 
-FOLDER = "folder"  # The key of the manifest that names the folder of the run.
 _NAME = re.compile(r"run-[0-9a-f]{16}")
 
 
@@ -60,7 +59,7 @@ def working_address(out: Url, identity: dict, *, resume: bool, force: bool) -> I
             folder.remove_tree()
         raise
     facts = read_facts(folder)
-    del facts["sha256_of_facts"]
+    del facts[SEAL]
     publish_json(out / FACTS, sealed({**facts, FOLDER: folder.name}))
     (folder / FACTS).unlink(missing_ok=True)
     (folder / RECORD).unlink(missing_ok=True)

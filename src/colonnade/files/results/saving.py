@@ -17,6 +17,10 @@ from .stored_solution import StoredSolution
 
 def save_completion(completion: Completion, path, *, force: bool = False) -> None:
     """Write a folder under its final name only when all of it is on the disk."""
+    if completion.learned is not None and isinstance(completion.solution, StoredSolution):
+        with new_folder(path, force=force, is_ours=is_result) as working:  # It may be larger than memory.
+            completion.solution.copy_to(working)
+        return
     o, s = completion.observations, completion.solution
     block = {
         "indptr": o.indptr,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -11,16 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import printable
+from ..._support.atomic_writing import publish
 from ..._support.storage import StorageFailed
 from ...data.observations import Observations, pointers_of
+from ...model.learned import Learned
+from ...model.shared import SharedModel
 from ...model.solution import AnySolution, Solution
 from ...model.storing import learned_from
 from ..tables.kinds import memory_size
 from .block_files import array_path
-from .checkpoints import read_array
-from .disk_columns import evenly, partial_choice
-from .lessons import read_lesson
-from .manifests import read_names
+from .checkpoints import publish_json, read_array
+from .disk_columns import evenly, partial_choice, side_by_side
+from .lessons import read_lesson, read_model
+from .manifests import FACTS, FOLDER, SEAL, files_of, read_names, sealed
 
 _OPEN_BLOCKS = 4  # Blocks that stay in memory.
 
@@ -45,7 +49,9 @@ class StoredSolution(AnySolution):
         self.choices, self.run = lesson.choices, dict(facts["run"])
         self.optimism = float(facts["space"]["optimism"])
         self.bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
-        self.by_columns, self.learned = True, None
+        self._shared: SharedModel | None = read_model(folder, facts["space"])
+        self.learned = None if self._shared is None else self._shared.learned
+        self.by_columns = self.learned is None
         self.starts = np.array([block["first"] for block in facts["blocks"]] + [facts["shape"][1]], np.int64)
 
     @cached_property
@@ -87,6 +93,49 @@ class StoredSolution(AnySolution):
             at = np.flatnonzero(owner == k)
             yield at, columns[at] - self.starts[k], self.block(k)
 
+    def by_parts(self, columns) -> Iterator[tuple[np.ndarray, np.ndarray, Solution]]:
+        """Like `by_blocks`, of only these columns of each block; the factor model of a part is that of its columns."""
+        for at, here, block in self.by_blocks(columns):
+            which, places = np.unique(here, return_inverse=True)
+            part = block.only(which)
+            if self._shared is not None:
+                numbers = which + (columns[at[0]] - here[0])
+                part = replace(part, learned=self._shared.of_columns(numbers, part.observations))
+            yield at, places, part
+
+    def learned_columns(self) -> Solution:
+        """The solution of the columns that the factor model was learned from."""
+        assert self._shared is not None
+        return replace(self._joined(self._shared.sample), learned=self.learned)
+
+    def places_learned_from(self, columns) -> np.ndarray:
+        """Where these columns stand among those that the factor model was learned from; -1 if they do not."""
+        assert self._shared is not None
+        sample = self._shared.sample
+        at = np.minimum(np.searchsorted(sample, columns), sample.size - 1)
+        return np.where(sample[at] == columns, at, -1)
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy all files of the result into an empty folder."""
+        (folder / "blocks").mkdir()
+        for path in files_of(self._folder, self._facts):
+            place = folder / "blocks" if path.parent.name == "blocks" else folder
+            publish(place / path.name, path.read_bytes())
+        here = {name: fact for name, fact in self._facts.items() if name not in (FOLDER, SEAL)}
+        publish_json(folder / FACTS, sealed(here))
+
+    def model_of(self, columns) -> tuple[Learned | None, np.ndarray]:
+        """A factor model of these columns, and their numbers there."""
+        if self._shared is None:
+            return None, columns
+        f = self._shared.learned.model
+        Z = np.empty((columns.size, f.Z.shape[1]))
+        covariance = np.empty((columns.size, f.column_covariance.shape[1]))
+        for at, here, part in self.by_parts(columns):
+            Z[at], covariance[at] = part.learned.model.Z[here], part.learned.model.column_covariance[here]
+        model = replace(f, Z=Z, column_covariance=covariance)
+        return replace(self._shared.learned, model=model), np.arange(columns.size)
+
     def _read(self, k: int, names: dict, **more) -> Solution:
         arrays = {name: self._array(k, name) for name in self._facts["blocks"][k]["sha256"]}
         m, width = self.shape[0], int(self.starts[k + 1] - self.starts[k])
@@ -94,6 +143,7 @@ class StoredSolution(AnySolution):
         full = np.flatnonzero(np.diff(arrays["indptr"]) == m) if full is None else full
         entries = (arrays.get(name) for name in ("indptr", "rows", "values", "weights"))
         o = Observations((m, width), *entries, full, arrays.get("full_scales"), **names)
+        more = {"by_columns": self.by_columns} | more
         return self._solution(o, arrays["coefficients"].T, arrays["status"], arrays.get("unused"), **more)
 
     def _solution(self, o: Observations, coefficients, status, unused, **more) -> Solution:
@@ -134,7 +184,7 @@ class StoredSolution(AnySolution):
     def observations(self) -> Observations:
         parts = [block.observations for block in self.blocks()]
         full = np.concatenate([o.full_columns + first for o, first in zip(parts, self.starts)])
-        return _side_by_side(self.shape[0], parts, self.dtype, full, **self.names)
+        return side_by_side(self.shape[0], parts, self.dtype, full, **self.names)
 
     def full_learned_from(self) -> Observations:
         """Observations whose full columns are those that were learned from."""
@@ -163,23 +213,9 @@ class StoredSolution(AnySolution):
             columns = np.concatenate([some[(some >= first) & (some < end)] - first for some in kinds])
             if columns.size:
                 parts.append(self.block(k).only(columns))
-        o = _side_by_side(self.shape[0], [part.observations for part in parts], self.dtype)
+        o = side_by_side(self.shape[0], [part.observations for part in parts], self.dtype)
         starts, none = pointers_of([part.observations.values.size for part in parts]), np.zeros(0, np.int64)
         Z = np.concatenate([np.zeros((self.rank, 0)), *(part.coefficients for part in parts)], axis=1)
         codes = np.concatenate([none.astype(np.int8), *(part.status for part in parts)])
         unused = np.concatenate([none, *(part.unused + start for part, start in zip(parts, starts))])
-        return self._solution(o, Z, codes, unused)
-
-
-def _side_by_side(m: int, parts: list[Observations], dtype, full=None, **names) -> Observations:
-    """Observations of neighbouring columns as one; full columns are those known in all rows unless given."""
-    counts = np.concatenate([np.zeros(0, np.int64), *(o.n_observed for o in parts)])
-    return Observations(
-        (m, counts.size),
-        pointers_of(counts),
-        np.concatenate([np.zeros(0, np.int32), *(o.rows for o in parts)]),
-        np.concatenate([np.zeros(0, dtype), *(o.values for o in parts)]),
-        None,
-        np.flatnonzero(counts == m) if full is None else full,
-        **names,
-    )
+        return self._solution(o, Z, codes, unused, by_columns=self.by_columns)

@@ -60,7 +60,7 @@ _OPTIONS = (
     ),
 )
 _ENGINE_NAMES = "engine", "memory_limit", "resume", "scheduler"
-_SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "memory_limit", "resume"
+_SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "method", "memory_limit", "resume"
 _TRIPLE_NAMES = "row", "column", "value", "header", "delimiter", "decimal", "encoding", "duplicates", "transpose"
 
 

@@ -152,8 +152,8 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
     --output, a table is written to NAME-filled with the ending of the input, and triples to the folder NAME-completed,
     both in the folder of the input.
 
-    Triples that need more than --memory-limit are filled in blocks of columns on the disk. Some columns must then be
-    complete. --resume continues an interrupted run. With --engine dask, the workers of a cluster fill the columns.
+    Triples that need more than --memory-limit are filled in blocks of columns on the disk. --resume continues an
+    interrupted run. With --engine dask, the workers of a cluster fill the columns.
     INPUT and --output may be addresses such as s3://bucket/folder; * in an address stands for any name.
     """
     from ..summary import in_words, not_filled, summarise
@@ -213,15 +213,14 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
 
 
 def _refuse_method_of_memory(engine: str, options: dict) -> None:
-    """Refuse --method and --orientation for blocks and clusters, which always learn from complete columns."""
-    given = [name for name in ("method", "orientation") if options[name] != "auto"]
-    in_memory = engine == "memory" and options.get("engine") != "dask"
-    if given and not in_memory:
-        names = " and ".join(f"--{name}" for name in given)
-        raise click.UsageError(
-            f"{names} cannot be used in blocks or on a cluster, which learn from complete columns;"
-            f" leave {'it' if len(given) == 1 else 'them'} out, or use --engine memory if the table fits"
-        )
+    """Refuse what blocks and clusters cannot do: they fill columns, by a method of colonnade's own."""
+    if engine == "memory" and options.get("engine") != "dask":
+        return
+    if options["method"] not in ("auto", "factor model", "full columns"):
+        method = options["method"].replace("_", "-")
+        raise click.UsageError(f"--method {method} cannot be used in blocks or on a cluster; use --engine memory")
+    if options["orientation"] == "rows":
+        raise click.UsageError("--orientation rows cannot be used in blocks or on a cluster; use --transpose")
 
 
 def _numbers_only(summary: dict, outputs) -> list[str]:
@@ -269,7 +268,7 @@ def _completed(observations, options: dict, file: str):
     if options.pop("engine", None) == "dask":
         from ...scaling import dask
 
-        del options["method"], options["orientation"]
+        del options["orientation"]
         with progress() as report:
             completion = dask.complete(observations, scheduler, random_state=seed, progress=report, **options)
     else:

@@ -7,7 +7,6 @@ import numpy as np
 from ..._support.arguments import named
 from ...data.observations import Observations
 
-IN_MEMORY = "If the table fits in memory, use colonnade.complete (--engine memory): it learns from all columns."
 WITH_COMPLETE = "Use colonnade.complete(data): it learns from all columns."
 _NAMED = 3  # Columns in a message.
 

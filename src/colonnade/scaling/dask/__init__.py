@@ -18,6 +18,7 @@ import numpy as np
 from ..._support.arguments import as_choice, as_names, as_real, as_stages
 from ..._support.storage import Url, as_path
 from ...completion import Completion, Settings, checked_bounds, completed_by
+from ...completion import complete as complete_in_memory
 from ...data.observations import Observations
 from ...files import FileForm, is_zarr, read
 from ...files.tables.kinds import needed_module
@@ -46,6 +47,7 @@ def complete(
     refine="auto",
     bounds=None,
     random_state: int | None = None,
+    method: str = "auto",
     key: str | None = None,
     transpose: bool = False,
     resume: bool = False,
@@ -76,6 +78,9 @@ def complete(
         The folder to write.
     rank, center, shrinkage, refine, bounds, random_state
         As in `complete`; with `out` a seed must be a number.
+    method : {"auto", "factor model", "full columns"}
+        "auto" learns from the full columns, or from all columns where none is full. With `out` it also does so where
+        full columns hold less than a tenth of the entries and predict hidden entries worse.
     key, transpose
         As in `read`, for files.
     resume : bool
@@ -103,7 +108,7 @@ def complete(
         If blocks, workers or the scheduler failed for good. Blocks in `out` that are finished stay, for `resume`.
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "refine": refine}
-    settings |= {"bounds": bounds, "random_state": random_state}
+    settings |= {"bounds": bounds, "random_state": random_state, "method": method}
     timeout = as_real("worker_timeout", worker_timeout, 0, np.inf, "()")
     as_choice("transpose", transpose, (True, False))
     if isinstance(x, str):
@@ -139,13 +144,20 @@ def memory_of_task(work: Work, limit) -> float | None:
     return limit if limit is not None or found is None else max(MEMORY_SHARE * found, LEAST_MEMORY)
 
 
-def _in_memory(work: Work, data, names: dict, report: Callable, *, bounds, random_state, **settings) -> Completion:
-    """The completion of a Dask array or of observations."""
+def _in_memory(
+    work: Work, data, names: dict, report: Callable, *, bounds, random_state, method, **settings
+) -> Completion:
+    """The completion of a Dask array or of observations; this process learns, and a factor model solves here too."""
+    checked_settings(random_state=None, method=method, **settings)
     if isinstance(data, Observations):
         o, solve = data, partial(solve_parts, work, report)
     else:
         gathered = Gathered(work, data, names, report)
         o, solve = gathered.observations, gathered.solve
+    free = Settings(**settings).given == []
+    if method == "factor model" or (method == "auto" and free and not o.full_columns.size):
+        more = {"rank": settings["rank"], "bounds": bounds, "random_state": random_state}
+        return complete_in_memory(o, method="factor model", **more)
     return completed_by(solve, o, Settings(**settings), bounds, random_state, None)
 
 

@@ -6,6 +6,7 @@ at the same time; they write the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from json import dumps, loads
@@ -16,10 +17,8 @@ from ..._support.numbers import refuse_rounded
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations, place_of
 from ...files.results.block_files import Block, read_block, write_entries, write_solution
-from ...files.results.lessons import read_lesson, read_screening
 from ...model.column_space import ColumnSpace
-from ...model.full_columns.learn import Lesson
-from ..blocks import solve_block, solve_together, solve_used
+from ..blocks import solve_block, solve_together, solver_of
 
 _TASKS_OF_A_THREAD = 4  # So that threads end at about the same time.
 _PIECE_BYTES = 1 << 23  # of an array, that a task carries
@@ -58,10 +57,9 @@ def solve_part(
 
 def solve_stored(folder, k: int, record: dict, facts: dict, typical: float, m: int) -> None:
     """Read block k, solve it and write the solution."""
-    lesson, screening = _lesson(folder, dumps(facts)), read_screening(facts)
-    block = read_block(folder, k, record)
+    solve, block = _solver(folder, dumps(facts)), read_block(folder, k, record)
     with one_blas_thread():
-        solution = solve_used(lesson, screening, block.first, block.observations(m), typical=typical, n_threads=1)
+        solution = solve(block.first, block.observations(m), typical=typical, n_threads=1)
     write_solution(folder, k, *solution)
 
 
@@ -72,9 +70,9 @@ def solve_stored_together(folder, group: list[int], entries: list[dict], facts: 
     solve_together(folder, group, entries, facts, memory / get_worker().state.nthreads)
 
 
-@lru_cache(maxsize=1)  # a worker reads the basis once
-def _lesson(folder, facts: str) -> Lesson:
-    return read_lesson(folder, loads(facts))
+@lru_cache(maxsize=1)  # A worker reads what was learned once.
+def _solver(folder, facts: str) -> Callable:
+    return solver_of(folder, loads(facts))
 
 
 def _writable(value):
