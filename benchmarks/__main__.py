@@ -19,6 +19,7 @@ NAMES = {
     "dask": "the same triples by the local engine and by 1 and 2 workers of a Dask cluster",
     "select_rows": "which rows to measure: against random rows and python-sensors",
     "files": "triples in Parquet files to a completion on the disk, against DuckDB's sort of them",
+    "blocks": "triples without a complete column to a completion on the disk, against the best possible error",
     "acquire": "measuring under a budget: against Algorithm 1 with the best fixed numbers",
     "mutants": "small faults put into the package at random: the share that the tests notice",
     "growth": "processor time of every public function as the number of columns grows",

@@ -211,7 +211,7 @@ def complete(folder: Path, n: int, memory: float, order: str) -> dict:
     seconds = time.perf_counter() - start
     begun = [*stages.values(), seconds]
     words = ", ".join(f"{stage} {after - at:.1f} s" for stage, at, after in zip(stages, begun, begun[1:]))
-    peak, processor = _peak(), time.process_time() - spent
+    peak, processor = peak_gigabytes(), time.process_time() - spent
     truth, rng = np.load(folder / "truth.npz"), np.random.default_rng(1)
     rows, columns = rng.integers(0, n, 10_000), rng.integers(0, n, 10_000)
     exact = _entries(truth["left"], truth["right"], rows, columns)
@@ -220,7 +220,7 @@ def complete(folder: Path, n: int, memory: float, order: str) -> dict:
     return {"seconds": seconds, "processor": processor, "gigabytes": peak, "words": words, "error": error}
 
 
-def _peak() -> float:
+def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
@@ -236,4 +236,4 @@ if __name__ == "__main__":
     warm_up()
     begun = time.process_time()
     result = {"draw": draw, **WORKS}[name](Path(where), int(size), float(limit))
-    print(json.dumps({"gigabytes": _peak(), "processor": time.process_time() - begun, **result}))
+    print(json.dumps({"gigabytes": peak_gigabytes(), "processor": time.process_time() - begun, **result}))

@@ -119,7 +119,7 @@ def test_strict_ends_with_four_after_writing(run, folder):
         ("a,b\n,1\n2,\n", ["t.csv", "--method", "als", "--center", "no"], 3, "'als' does not use center; leave it out"),
         ("a,b\n,1\n2,\n", ["t.csv", "--orientation", "up"], 2, "--orientation"),
         ("a,b\n,1\n2,\n", ["t.csv", "--method", "als", "--entries", "t.csv"], 2, "writes intervals, but als has none"),
-        ("a,b\n,1\n2,\n", ["t.csv", "--engine", "dask", "--method", "als"], 2, "--engine memory if the table fits"),
+        ("a,b\n,1\n2,\n", ["t.csv", "--engine", "dask", "--method", "als"], 2, "use --engine memory"),
         ("a,b\n1,inf\n", ["t.csv"], 3, "is inf"),
         ("a,b\n1,2\n", ["t.csv", "--rank", "0"], 2, "--rank"),
         ("a,b\n1,2\n", ["t.csv", "--rank", "two"], 2, "--rank"),

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-import test_engines as engines
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from made_tables import full_with_a_code, typos, uniform_with_a_code
 from pyarrow import parquet
 from threadpoolctl import threadpool_limits
 
@@ -111,7 +111,7 @@ def test_triples_into_a_folder_give_the_bytes_of_complete_triples(client, tmp_pa
     assert sorted(found.name for found in tmp_path.iterdir()) == ["here", "t.parquet", "there"]
 
 
-@pytest.mark.parametrize("table", [engines.uniform_with_a_code, engines.full_with_a_code, engines.typos])
+@pytest.mark.parametrize("table", [uniform_with_a_code, full_with_a_code, typos])
 def test_outliers_are_left_out_as_complete_does(client, tmp_path, table):
     rng = np.random.default_rng(6)
     M = table(rng)
@@ -132,7 +132,7 @@ def test_outliers_are_left_out_as_complete_does(client, tmp_path, table):
 
 def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(16)
-    path = write_triples(tmp_path / "t.parquet", engines.typos(rng, m=200), rng)
+    path = write_triples(tmp_path / "t.parquet", typos(rng, m=200), rng)
     for module in (blocks, cluster_triples):
         monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
     settings = {"rank": 3, "center": True, "shrinkage": 0.01, "refine": 0, "block_entries": 900, "shape": (200, 60)}
@@ -479,7 +479,10 @@ def test_bad_input(client, tmp_path):
         ({"x": da.ones((5, 5), dtype=complex)}, "real numbers"),
         ({"x": da.ones((5, 5))[da.ones(5) > 0]}, "compute_chunk_sizes"),
         ({"x": da.full((5, 5), np.nan)}, "no entry of the 5 x 5 table is known"),
-        ({"x": da.from_array(np.where(np.eye(5), np.nan, 1.0))}, r"no column is known.*use colonnade\.complete"),
+        (
+            {"x": da.from_array(np.where(np.eye(5), np.nan, 1.0)), "center": True},
+            r"no column is known.*Leave out center",
+        ),
         ({"x": da.ones((5, 5)), "resume": True}, "name it with out"),
         ({"x": da.ones((5, 5)), "client": 3}, "client must be"),
         ({"x": da.ones((5, 5)), "worker_timeout": 0}, "worker_timeout must be"),

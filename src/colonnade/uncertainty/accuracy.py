@@ -116,7 +116,7 @@ class Accuracy:
         return result
 
     def _calibration_of(self, columns) -> TableCalibration:
-        """Of a table that the factor model has filled, for these columns in this order."""
+        """Of a table that the factor model has filled: that of these columns, in this order."""
         assert isinstance(self.calibration, TableCalibration)
         factors, degrees = np.empty(columns.size), np.empty(columns.size)
         for at, here, _, own in self._by_model(columns):
