@@ -258,12 +258,12 @@ def is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def as_progress(value, stage: str = "filling"):
+def as_progress(value):
     """A function of (done, total), or None. `value` takes (stage, done, total) or (done, total); True is a bar."""
     if value is None or value is False:
         return None
     report = as_stages(value)
-    return None if report is silent else partial(report, stage)
+    return None if report is silent else partial(report, "filling")
 
 
 def as_stages(value):

@@ -104,7 +104,7 @@ class Observations:
         rows, known = np.concatenate(parts[0]), np.concatenate(parts[1])
         indptr = pointers_of(counts)
         names = as_names("row_names", row_names, m), as_names("column_names", column_names, n)
-        _refuse_infinite(known, indptr, rows, names)
+        refuse_infinite(known, lambda at: _place_in(indptr, rows, at), names)
         kept = np.concatenate(parts[2]) if weights is not None else None
         return cls((m, n), indptr, rows, known, kept, np.flatnonzero(counts == m), None, *names, origin)
 
@@ -168,7 +168,7 @@ class Observations:
             rows, columns, values, weights = merge_duplicates(rows, columns, values, weights, first, duplicates, names)
         counts = np.bincount(columns, minlength=n)
         indptr = pointers_of(counts)
-        _refuse_infinite(values, indptr, rows, names)
+        refuse_infinite(values, lambda at: _place_in(indptr, rows, at), names)
         full = np.flatnonzero(counts == m)
         return cls((m, n), indptr, rows.astype(index_dtype(m)), values, weights, full, None, *names, origin)
 
@@ -385,13 +385,18 @@ def place_of(row, column, names) -> str:
     return ", ".join(f"{side} {k}" + ("" if given is None else f" ({shown(given[k])})") for side, k, given in numbered)
 
 
-def _refuse_infinite(values, indptr, rows, names=(None, None)) -> None:
+def _place_in(indptr, rows, at: int) -> tuple[int, int]:
+    """Row and column of the entry at a place in `values`."""
+    return int(rows[at]), int(np.searchsorted(indptr, at, side="right")) - 1
+
+
+def refuse_infinite(values, place_at, names=(None, None)) -> None:
+    """Refuse infinite values; `place_at` takes the number of a value and returns its row and column."""
     bad = np.isinf(values)
     if bad.any():
         at = int(np.argmax(bad))
-        column = int(np.searchsorted(indptr, at, side="right")) - 1
         raise ValueError(
-            f"the entry at {place_of(rows[at], column, names)} is {values[at]} ({int(bad.sum()):,} infinite in all);"
+            f"the entry at {place_of(*place_at(at), names)} is {values.flat[at]} ({int(bad.sum()):,} infinite in all);"
             " use NaN for what is not known"
         )
 

@@ -143,11 +143,11 @@ def shrink(E, A, B, by: float, V, limit: int, rng, sweeps: int = 1, all_at_once=
     return F.top(r)._replace(d=F.d[:r] - by), V
 
 
-def leading(E, k: int, rng, sweeps: int = 12) -> Factors:
+def leading(E, k: int, rng) -> Factors:
     """The top k singular triples of a sparse matrix, from a random start."""
     none = nothing(E.shape)
     wide = min(min(E.shape), k + 10)
-    return top_triples(E, none.U, none.V, rng.standard_normal((E.shape[1], wide)), sweeps).top(k)
+    return top_triples(E, none.U, none.V, rng.standard_normal((E.shape[1], wide)), sweeps=12).top(k)
 
 
 def factors_of(A, B) -> Factors:

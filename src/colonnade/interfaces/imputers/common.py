@@ -15,10 +15,11 @@ from ..._support.threads import in_threads, one_blas_thread
 from ...completion import Completion, complete
 from ...data.frame_numbers import matrix_of_frame
 from ...data.frames import is_frame
-from ...data.observations import Observations, place_of
+from ...data.observations import Observations, refuse_infinite
 from ...data.sources import real_dtype
 from ...model.full_columns.learn import learn, with_mean
 from ...model.full_columns.wild_entries import without_wild
+from ...model.prediction import keep_in_bounds
 from ...model.solution import Solution
 from ...model.solve import solve_columns
 from ...uncertainty.draws import LEVEL, NORMAL
@@ -137,7 +138,7 @@ class CompleteSideImputer(Imputer):
         gaps, filled = np.isnan(samples), self._without_gaps(samples)
         low, high = ((filled + shift).astype(samples.dtype) for shift in self._shifts(samples, level))
         for end in (low, high):
-            keep_in_bounds(end, self._bounds)
+            keep_in_bounds(self._bounds, end)
         return np.where(gaps, low, samples), np.where(gaps, high, samples)
 
     def _deviations(self, samples) -> np.ndarray:
@@ -211,16 +212,9 @@ class CompleteSideImputer(Imputer):
         known = samples.reshape(-1)[at]
         with np.errstate(over="ignore", invalid="ignore"):
             self._predict(samples, at, known, filled, n_threads)
-        keep_in_bounds(filled, self._bounds)
+        keep_in_bounds(self._bounds, filled)
         filled.reshape(-1)[at] = known
         without_infinite(filled)
-
-
-def keep_in_bounds(values, bounds) -> None:
-    """Clip the values to the bounds, if there are any, as far as a number of their kind can reach these."""
-    if bounds is not None:
-        limits = np.finfo(values.dtype)
-        np.clip(values, *np.clip(bounds, limits.min, limits.max, dtype=np.float64).tolist(), out=values)
 
 
 def without_infinite(filled) -> np.ndarray:
@@ -244,7 +238,8 @@ def samples_of(estimator, X, *, reset: bool) -> np.ndarray:
         samples = check_array(matrix_of_frame(X), dtype=None, ensure_all_finite=False, estimator=estimator)
     else:
         samples = validate_data(estimator, _numbers_of(X), reset=reset, dtype=None, ensure_all_finite=False)
-    _refuse_infinite(samples, getattr(estimator, "feature_names_in_", None))
+    names = None, getattr(estimator, "feature_names_in_", None)
+    refuse_infinite(samples, lambda at: np.unravel_index(at, samples.shape), names)
     return samples
 
 
@@ -257,16 +252,6 @@ def _numbers_of(X) -> np.ndarray:
     with np.errstate(over="ignore"):
         values = values.astype(real_dtype(values.dtype), copy=False)
     return values if mask is None else np.where(mask, np.nan, values)
-
-
-def _refuse_infinite(samples, names) -> None:
-    bad = np.isinf(samples)
-    if bad.any():
-        i, j = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        raise ValueError(
-            f"the entry at {place_of(i, j, (None, names))} is {samples[i, j]} ({int(bad.sum()):,} infinite in all);"
-            " use NaN for what is not known"
-        )
 
 
 def no_complete(samples, estimator_name: str) -> str:

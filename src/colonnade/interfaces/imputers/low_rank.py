@@ -17,12 +17,13 @@ from ...model.column_space import fix_signs
 from ...model.factor_model import FactorModel
 from ...model.learned import Learned, solve_new_columns
 from ...model.leverage import leave_out, whole_and_noise
-from ...uncertainty.draws import LEVEL, NORMAL
+from ...model.prediction import keep_in_bounds
+from ...uncertainty.draws import LEVEL, NORMAL, square_roots
 from ...uncertainty.held_out import no_scores
 from ...uncertainty.parts import Parts
 from ...uncertainty.student import from_normal, together
 from ...uncertainty.table_calibration import TableCalibration, calibrate_table
-from .common import Imputer, keep_in_bounds, without_infinite
+from .common import Imputer, without_infinite
 
 _BLOCK_NUMBERS = 10_000_000  # Numbers in the covariances of the samples that are filled at a time: 80 MB.
 
@@ -227,7 +228,7 @@ class _Gaps:
     def write(self, target, values, bounds) -> None:
         """Write values at the gaps of all samples."""
         values = values.astype(target.dtype)
-        keep_in_bounds(values, bounds)
+        keep_in_bounds(bounds, values)
         target[self.which[self.samples], self.features] = values
 
 
@@ -268,17 +269,5 @@ def _drawn(means, packed, rng) -> np.ndarray:
     step = max(1, _BLOCK_NUMBERS // max(1, means.shape[1] ** 2))
     for lo in range(0, len(means), step):
         part = slice(lo, lo + step)
-        result[part] += np.einsum("kab,kb->ka", _roots(packed[part], means.shape[1]), normal[part])
+        result[part] += np.einsum("kab,kb->ka", square_roots(packed[part], means.shape[1]), normal[part])
     return result
-
-
-def _roots(packed, q: int) -> np.ndarray:
-    """Matrices R with R R' = the symmetric matrices whose lower triangles are given, shape (k, q, q)."""
-    full = np.zeros((len(packed), q, q))
-    low = np.tril_indices(q)
-    full[:, low[0], low[1]] = full[:, low[1], low[0]] = packed
-    try:
-        return np.linalg.cholesky(full)
-    except np.linalg.LinAlgError:  # A variance is zero up to rounding, as in an exact fit.
-        values, vectors = np.linalg.eigh(full)
-        return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]

@@ -11,7 +11,7 @@ from ..._support.arguments import printable
 LEVEL = 0.9  # Of every interval on the page.
 _MOST_ON_A_SIDE = 400  # Rows or columns of a picture: about the pixels that it has on a screen.
 _MIXED_UNITS = 3.0  # Ratio of spreads, or levels in spreads, from which one colour scale for all would hide most rows.
-_LONGEST_NAME = 60  # Characters.
+_LONGEST_NAME, _LONGEST_COMMAND = 60, 2_000  # Characters.
 _MOST_BLOCKS = 12  # Blocks of a result on the disk that are read for pictures: each may take a second.
 
 
@@ -154,11 +154,15 @@ def units_of(completion, cells: Cells) -> Units:
     return Units(None, np.array([size * float(np.mean(known / size))]), np.array([spread or size]), False)
 
 
-def plain_name(name) -> str:
+def plain_name(name, longest: int = _LONGEST_NAME) -> str:
     """A name short enough to read, with what is not printable shown by its code."""
     text = str(name)
-    text = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
-    return printable(text)
+    return printable(text if len(text) <= longest else text[: longest - 3] + "...")
+
+
+def shown_command(line: str | None) -> str | None:
+    """A command line short enough to read; None if it is not known."""
+    return None if line is None else plain_name(line, _LONGEST_COMMAND)
 
 
 def name_of(names, place: int) -> str:

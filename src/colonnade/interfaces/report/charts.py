@@ -33,12 +33,12 @@ class Axis:
         share = (np.clip(values, self.low, self.high) / size - low) / ((high - low) or 1.0)
         return self.start + share * (self.stop - self.start)
 
-    def ticks(self, count: int = 4) -> list[float]:
+    def ticks(self) -> list[float]:
         from matplotlib.ticker import MaxNLocator
 
         if not self.high > self.low or max(abs(self.low), abs(self.high)) > 1e300:
             return [self.low]
-        found = MaxNLocator(count, steps=[1, 2, 5, 10]).tick_values(self.low, self.high)
+        found = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(self.low, self.high)
         return [float(x) for x in found if self.low <= x <= self.high]
 
 

@@ -7,15 +7,13 @@ import re
 
 import numpy as np
 
-from ..._support.arguments import printable
 from ..._support.provenance import versions
 from ...uncertainty.column_verdict import ColumnVerdict, remedy
 from ...uncertainty.diagnostics import HeldOut, spectrum
 from ..plots import Palette, draw_calibration, draw_spectrum
-from .cells import plain_name
+from .cells import plain_name, shown_command
 
 MOST_ROWS = 300  # Of the table of columns.
-_LONGEST_COMMAND = 2_000  # Characters.
 WORST_FIRST = tuple(verdict.value for verdict in reversed(ColumnVerdict) if not verdict.is_good)
 # Colours that stand for those of the page, which knows whether it is dark.
 _STAND_INS = Palette("#010203", "#010204", "#010205", "#010206")
@@ -72,10 +70,8 @@ def run_facts(completion, command: str | None) -> dict:
     settings = run.get("settings", {})
     given = {name: value for name, value in settings.items() if value not in (None, "auto")}
     call = "colonnade.complete_triples(paths, out" if "input" in run else "colonnade.complete(data"
-    line = command or run.get("command")
-    line = None if line is None else printable(line)
     return {
-        "command": line if line is None or len(line) <= _LONGEST_COMMAND else line[: _LONGEST_COMMAND - 3] + "...",
+        "command": shown_command(command or run.get("command")),
         "python": call + "".join(f", {name}={value!r}" for name, value in given.items()) + ")" if settings else None,
         "seed": settings.get("random_state"),
         "versions": run.get("versions") or versions(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...uncertainty.diagnostics import HeldOut
+from ..plots import are_usual
 from .cells import LEVEL, Cells, Units, cells_at, evenly, name_of, parts_of, some_columns
 from .charts import bars_chart, coverage_chart, prediction_chart, series_chart
 from .maps import gap_map
@@ -13,7 +14,6 @@ _MOST_POINTS = 500  # Of the scatter plot; more are a blot.
 _MOST_IN_SERIES = 150  # Values of one row or column in its chart, which is 300 pixels wide.
 _WORST = 3  # Rows and columns that are shown.
 _FEWEST_IN_GROUP = 15  # Held-out values; the share of fewer is chance.
-_OUTLIER = 100.0  # Times the range of the middle half of the values: beyond it a value would be all that one sees.
 _SURE = 1e-6  # Half widths in spreads below which an interval is rounding.
 
 
@@ -34,7 +34,7 @@ def prediction(completion, found: HeldOut, units: Units) -> dict:
     columns = None if found.columns is None else found.columns[some]
     is_scaled = units.is_mixed and found.rows is not None and columns is not None
     shown = [units.scaled(x, found.rows[some], columns) if is_scaled else x for x in (truth, predicted)]
-    usual = _are_usual(shown[0]) & np.isfinite(shown[1])
+    usual = are_usual(shown[0]) & np.isfinite(shown[1])
     tips = [f"{_place(completion, found, k)}true value {_facts_of(found, k)}" for k in some[usual]]
     hidden = int((~usual).sum())
     words = f"{found.truth.size:,} known values were hidden and predicted from the rest of the table. "
@@ -58,13 +58,6 @@ def _place(completion, found: HeldOut, k: int) -> str:
 def _facts_of(found: HeldOut, k: int) -> str:
     ends = "" if found.low is None else f", 90 % interval {between(found.low[k], found.high[k])}"
     return f"{number(found.truth[k])}, predicted {number(found.predicted[k])}{ends}"
-
-
-def _are_usual(values) -> np.ndarray:
-    """Which values are not out of all proportion to most of them, shape (k,)."""
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.abs(values - middle) <= _OUTLIER * ((high - low) or np.inf)
 
 
 def coverage(completion, found: HeldOut, units: Units) -> dict | None:

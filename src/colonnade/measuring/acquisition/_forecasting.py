@@ -76,10 +76,10 @@ def forecasts(A, sizes) -> list[Forecast]:
             some = others[np.linspace(0, others.size - 1, d).round().astype(int)]
             U = np.linalg.svd(R[:, some], full_matrices=False)[0]
             total += ((U.T @ R[:, fold]) ** 2).sum(axis=1)
-    return [_forecast(m, D, d, total / D, energy / D) for d, total in zip(sizes, squares)]
+    return [_forecast(m, d, total / D, energy / D) for d, total in zip(sizes, squares)]
 
 
-def _forecast(m, D, d, squares, energy) -> Forecast:
+def _forecast(m, d, squares, energy) -> Forecast:
     noise = max(energy - float(squares.sum()), 0.0) / max(m - d, 1)
     if noise <= 1e-20 * energy / m:
         noise = 0.0
