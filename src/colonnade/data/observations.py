@@ -395,8 +395,9 @@ def refuse_infinite(values, place_at, names=(None, None)) -> None:
     bad = np.isinf(values)
     if bad.any():
         at = int(np.argmax(bad))
+        row, column = place_at(at)
         raise ValueError(
-            f"the entry at {place_of(*place_at(at), names)} is {values.flat[at]} ({int(bad.sum()):,} infinite in all);"
+            f"the entry at {place_of(row, column, names)} is {values.flat[at]} ({int(bad.sum()):,} infinite in all);"
             " use NaN for what is not known"
         )
 

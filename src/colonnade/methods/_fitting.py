@@ -14,6 +14,7 @@ from ..completion import Completion
 from ..data.observations import Observations, as_observations, pointers_of
 from ..data.sources import Source
 from ..model.leaving_out import is_no_chance
+from ..model.solution import Solution
 from ..model.solve import Status
 from ._answers import completion_of, without_overflows
 from ._low_rank import Entries, Factors
@@ -124,7 +125,8 @@ def answer_of(o: Observations, X: Factors, unit: float, choices: dict, *, center
     status[none & partial] = Status.PRIOR_ONLY if prior else Status.NO_OBSERVATION
     center = None if center is None else center.astype(o.values.dtype)
     space = replace(answer.space, center=center, noise_std=_noise(o, X, unit, center))
-    return without_overflows(replace(answer, solution=replace(answer.solution, space=space)))
+    solution = Solution(o, space, answer.coefficients, status, by_columns=False)
+    return without_overflows(replace(answer, solution=solution))
 
 
 def _noise(o: Observations, X: Factors, unit: float, center) -> float:

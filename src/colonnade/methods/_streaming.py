@@ -61,7 +61,8 @@ def pass_over_columns(source: Source, s: int, tolerance: Callable[[int], float],
         omega = distinct(rng, m, s)
         rows = _Rows(done.basis[omega])
         limit = tolerance(done.basis.shape[1])
-        explained, whole = [], None
+        explained: list = []
+        whole = None
         while whole is None and start + len(explained) < n:
             j = start + len(explained)
             x = source.entries(omega, np.full(s, j))

@@ -141,7 +141,8 @@ def _with_best_middle(e: Entries, point: _Point, share: float) -> tuple[_Point, 
 
 def _descend(e: Entries, point: _Point, tol: float, max_iter: int, progress) -> tuple[_Point, int, float]:
     """The point where the steps end, how many there were, and how far the last one went, of |X S Y'|_F."""
-    direction, old, moved, done = None, None, np.inf, 0
+    direction: tuple = ()
+    old, moved, done = None, np.inf, 0
     while done < max_iter:
         gradient = _gradient(e, point)
         scaled = _in_metric(gradient, point.S)

@@ -305,7 +305,7 @@ def _left_svd(matrix):
         with one_blas_thread():
             blocks = range(0, d, step)
             parts = in_threads(lambda lo: np.linalg.qr(matrix[:, lo : lo + step].T, mode="r"), blocks)
-            matrix = np.linalg.qr(np.concatenate(parts), mode="r").T
+            matrix = np.asarray(np.linalg.qr(np.concatenate(parts), mode="r")).T
     return _svd(matrix)[:2]
 
 
@@ -389,8 +389,8 @@ def fit_stored_column_space(
             lo, hi = parts.edges[k]
             U[lo:hi] = rows.astype(A.dtype, copy=False)
             tops.append(rows[np.abs(rows).argmax(axis=0), np.arange(parts.rank)])
-    tops = np.array(tops).reshape(len(parts.edges), -1)
-    signs = np.where(tops[np.abs(tops).argmax(axis=0), np.arange(parts.rank)] < 0, -1, 1).astype(A.dtype)
+    largest = np.array(tops).reshape(len(parts.edges), -1)
+    signs = np.where(largest[np.abs(largest).argmax(axis=0), np.arange(parts.rank)] < 0, -1, 1).astype(A.dtype)
     if (signs < 0).any():
         for lo, hi in parts.edges:
             U[lo:hi] = U[lo:hi] * signs

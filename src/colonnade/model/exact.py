@@ -86,8 +86,8 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
     U[open_rows], covariance[~open_rows] = again[open_rows], 0.0
     means, covariances = _column_posterior(given, U, covariance)
     Z[open_columns], sure[open_columns] = means[open_columns], covariances[open_columns]
-    noises = {"noise": np.full(table.shape[0], _NOISE), "own_noise": np.zeros(table.shape[0])}
-    return replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure, **noises)
+    model = replace(model, noise=np.full(table.shape[0], _NOISE), own_noise=np.zeros(table.shape[0]))
+    return replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure)
 
 
 def _are_open(covariance, q: int) -> np.ndarray:

@@ -25,7 +25,8 @@ class Fold:
     """Known entries that are hidden together, and the others."""
 
     def __init__(self, o: Observations, hidden):
-        self.seen, self.tables = {False: o.without(hidden)}, {}
+        self.seen = {False: o.without(hidden)}
+        self.tables: dict[tuple[bool, bool], ScaledTable] = {}
         self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
         self.values = o.values[hidden].astype(np.float64)
         self.weights = gap_weights(o, self.rows, self.columns)
@@ -55,7 +56,8 @@ def folds_of(o: Observations, far, rng) -> list[np.ndarray]:
 
     Far entries stay: the settings must be chosen with them in sight.
     """
-    folds, used = [], far
+    folds: list[np.ndarray] = []
+    used = far
     while sum(hidden.size for hidden in folds) < _ENOUGH and len(folds) < _MOST_FOLDS:
         hidden = np.setdiff1d(hidden_places(o, rng), used)
         if hidden.size == 0:
@@ -136,4 +138,4 @@ def _leaving_two(drawn, groups, counts) -> np.ndarray:
 
 def rows_decide(o: Observations) -> bool:
     n_full_rows = np.count_nonzero(np.bincount(o.rows, minlength=o.shape[0]) == o.shape[1])
-    return n_full_rows >= COMPLETE and o.n_observed.max(initial=0) < o.shape[0]
+    return bool(n_full_rows >= COMPLETE and o.n_observed.max(initial=0) < o.shape[0])

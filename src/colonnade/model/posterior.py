@@ -114,7 +114,7 @@ def _variances_by_qr(B, targets, noise: float, has_prior: bool) -> np.ndarray:
     r = B.shape[2]
     if has_prior:
         B = np.concatenate([B, np.broadcast_to(np.sqrt(noise) * np.eye(r), (B.shape[0], r, r))], axis=1)
-    R = np.linalg.qr(B, mode="r")
+    R = np.asarray(np.linalg.qr(B, mode="r"))
     is_open = (np.einsum("kqq->kq", R) == 0).any(axis=1)  # some direction does not show in the entries at all
     R[is_open] = np.eye(r)
     with np.errstate(over="ignore", invalid="ignore"):

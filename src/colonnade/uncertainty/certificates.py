@@ -74,8 +74,8 @@ def certify(completion) -> Certificates:
     space = _space_before(solution)
     typical = 0.0 if space is None else _typical_used(solution)
     noise_std = accuracy.noise_std
-    tables, *figures = zip(*(_figures(part, space, typical, noise_std) for part in solution.blocks()))
-    table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, figures))
+    tables, *parts = zip(*(_figures(part, space, typical, noise_std) for part in solution.blocks()))
+    table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, parts))
     table.column = np.arange(table.size)
     scales = accuracy.error_scales
     table.uncertainty *= scales.typical if solution.noise_variance else 1.0

@@ -19,6 +19,7 @@ def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
     An entry of a row and column with many gaps stands for many unseen ones: see `data.gap_weights`.
     """
     found = learned.held_out
+    assert found is not None, "only a model whose settings were chosen by hidden entries has scores"
     known = found.deviations > 0
     weights = gap_weights(o, found.rows, found.columns)[known]
     errors = (found.truth - found.predicted)[known]

@@ -195,7 +195,10 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         _write_report(completion, report, _file_name(inputs), force)
     outputs = [*outputs, *(path for path in (scores, listed, report) if path is not None)]
     if as_json:
-        facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
+        facts: dict[str, object] = {
+            "inputs": [str(path) for path in inputs],
+            "outputs": [str(path) for path in outputs],
+        }
         facts |= {} if scores is None else {"scores": _SCORES_MODEL}
         say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:

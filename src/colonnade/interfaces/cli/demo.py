@@ -41,7 +41,8 @@ def command(out: Path, columns: int | None, share: float | None, seed: int, forc
     """
     from ..demo import complete_photograph
 
-    arguments = {name: value for name, value in (("n_full_columns", columns), ("share", share)) if value is not None}
+    given: dict = {"n_full_columns": columns, "share": share}
+    arguments = {name: value for name, value in given.items() if value is not None}
     if os.path.lexists(out) and not force:
         raise click.UsageError(f"{out} exists; choose another name with --out, or replace it with --force")
     for line in complete_photograph(out, seed=seed, **arguments):

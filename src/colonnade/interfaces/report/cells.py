@@ -60,9 +60,14 @@ class Units:
     spread: np.ndarray
     is_mixed: bool
 
+    @property
+    def kind(self) -> str:
+        """The singular of `side`; "" if the whole table has one unit."""
+        return "" if self.side is None else self.side[:-1]
+
     def at(self, rows, columns) -> tuple[np.ndarray, np.ndarray]:
         """Level and spread of entries; arguments broadcast against each other."""
-        places = {"rows": rows, "columns": columns}.get(self.side, np.zeros(1, np.int64))
+        places = rows if self.side == "rows" else columns if self.side == "columns" else np.zeros(1, np.int64)
         return self.level[places], self.spread[places]
 
     def scaled(self, values, rows, columns) -> np.ndarray:
@@ -77,6 +82,7 @@ class Units:
 
     def widths(self, cells: Cells) -> np.ndarray:
         """Half the width of each interval in spreads, shape (k, l); NaN where nothing was filled, inf if not known."""
+        assert cells.low is not None and cells.high is not None
         _, spread = self.at(cells.rows[:, None], cells.columns)
         with np.errstate(over="ignore", invalid="ignore"):
             half = (cells.high / 2 - cells.low / 2) / spread
@@ -150,8 +156,8 @@ def units_of(completion, cells: Cells) -> Units:
     if known.size == 0:
         return Units(None, np.zeros(1), np.ones(1), False)
     size = float(np.abs(known).max()) or 1.0  # Squares of the values themselves may overflow.
-    spread = size * float(np.std(known / size))
-    return Units(None, np.array([size * float(np.mean(known / size))]), np.array([spread or size]), False)
+    deviation = size * float(np.std(known / size))
+    return Units(None, np.array([size * float(np.mean(known / size))]), np.array([deviation or size]), False)
 
 
 def plain_name(name, longest: int = _LONGEST_NAME) -> str:

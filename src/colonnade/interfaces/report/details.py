@@ -159,7 +159,7 @@ def _inlined(svg: str, name: str) -> str:
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
-    view = re.search(r'viewBox="[^"]*"', svg).group()
+    view = next(re.finditer(r'viewBox="[^"]*"', svg)).group()
     head = f'<svg class="picture" {view} role="img" aria-label="{_ALT[name]}" stroke-linejoin="round"'
     return re.sub(r"<svg[^>]*>", f'{head} xmlns:xlink="http://www.w3.org/1999/xlink">', svg, count=1)
 
@@ -170,7 +170,7 @@ def _as_attributes(found: re.Match) -> str:
     attributes = {}
     for name, value in ((name.strip(), value.strip()) for name, value in pairs):
         if name == "font":  # such as 10px 'DejaVu Sans', sans-serif
-            attributes["font-size"] = re.search(r"[\d.]+px", value).group()
+            attributes["font-size"] = next(re.finditer(r"[\d.]+px", value)).group()
         elif name not in ("image-rendering", "mix-blend-mode"):
             attributes[name] = value
     return "".join(f' {name}="{value}"' for name, value in attributes.items())

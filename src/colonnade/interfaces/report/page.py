@@ -73,10 +73,9 @@ def _table(completion, cells, units) -> dict:
     (m, n), (k, l) = completion.shape, cells.values.shape
     sample = "" if (k, l) == (m, n) else f"The pictures show {k:,} of {m:,} rows and {l:,} of {n:,} columns."
     unsure = None if cells.low is None else maps.unsure_map(units.widths(cells))
-    side = units.side[:-1] if units.is_mixed else ""
-    ends = ("low", "high") if units.is_mixed else None
+    side = units.kind if units.is_mixed else ""
     values = maps.value_maps(cells, units)
-    ends = ends or tuple(f"{values[end]:.3g}" for end in ("low", "high"))
+    ends = ["low", "high"] if units.is_mixed else [f"{values[end]:.3g}" for end in ("low", "high")]
     return {
         **values,
         "unsure": unsure,

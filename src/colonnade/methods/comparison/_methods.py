@@ -111,13 +111,17 @@ def _with_rank(method):
 
 
 def _soft_impute(task: Task) -> Completion:
-    settings = {"max_rank": task.rank, "random_state": task.seed, "progress": task.progress}
-    return methods.soft_impute(task.observations, **settings)
+    return methods.soft_impute(task.observations, max_rank=task.rank, random_state=task.seed, progress=task.progress)
 
 
 def _svt(task: Task) -> Completion:
-    settings = {"max_rank": task.rank, "random_state": task.seed, "progress": task.progress}
-    return methods.svt(task.observations, noise_std=task.noise_std, **settings)
+    return methods.svt(
+        task.observations,
+        noise_std=task.noise_std,
+        max_rank=task.rank,
+        random_state=task.seed,
+        progress=task.progress,
+    )
 
 
 NEED_FULL_COLUMNS = "algorithm1", "tall_project"

@@ -277,8 +277,8 @@ def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrink
     whole = best = _best_of(judged)
     space, offset = whole.space, kinds[judged.index(whole)][1]
     if rank == "auto" and shrinkage == 0:  # All directions may have no prediction.
-        shorter = (_judge(truncated(space, r), asked, noise) for r in _ranks(space))
-        best = min([whole, *shorter], key=lambda c: c.error)
+        shorter_ones = (_judge(truncated(space, r), asked, noise) for r in _ranks(space))
+        best = min([whole, *shorter_ones], key=lambda c: c.error)
     elif rank == "auto" and (drop := _largest_drop(space)) is not None:
         enough = noise >= min(_LESS_NOISE * whole.noise_variance, noise[-1])
         shorter = _judge(truncated(space, drop), asked, noise[enough])
@@ -346,7 +346,7 @@ def _fit_words(best: _Candidate, asked: ValidationColumns, means) -> str:
     spread, about = min((about_means, "the standard deviation about row means"), (about_zero, "a value's typical size"))
     share = np.sqrt(best.losses.mean()) / spread if spread else 0.0
     said = f"cross-validation: the typical error is {100 * share:.3g} % of {about}"
-    if n_far := int((asked.weights < 1).sum()):
+    if n_far := int(np.sum(asked.weights < 1)):
         what = "columns" if asked.by_columns else "entries"
         said += f" ({n_far} of {best.losses.size:,} {what} are predicted far worse and count less)"
     if share > 0.7:

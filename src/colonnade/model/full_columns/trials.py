@@ -199,8 +199,8 @@ def error_scales(trials: Trials) -> ErrorScales:
     order = np.argsort(ratios[counted])
     shares = np.cumsum(trials.weights[counted][order])
     typical = ratios[counted][order][np.searchsorted(shares, _ONE_DEVIATION * shares[-1])]
-    of_ours = np.quantile(ratios[ours], _ONE_DEVIATION), np.sqrt(np.mean(ratios[ours] ** 2))
-    return ErrorScales(float(typical), *map(float, of_ours), True)
+    of_ours = float(np.quantile(ratios[ours], _ONE_DEVIATION))
+    return ErrorScales(float(typical), of_ours, float(np.sqrt(np.mean(ratios[ours] ** 2))), True)
 
 
 def noise_of(completion, scale: float) -> float:

@@ -28,15 +28,13 @@ class ValidationColumns:
         Whether a loss is of a column. Errors within a column go together, so that they count as one.
     unit : float
         The usual size of an entry, in which errors are measured.
-    weights : array of shape (k,)
-        The part of each loss that counts, known after the first judgement.
     """
 
     def __init__(self, observations: Observations):
         self.observations, self.by_columns = observations, observations.shape[1] >= MANY_COLUMNS
         self._column = observations.entry_columns
         self.unit = _usual_size(observations.values)
-        self.weights = None
+        self._weights: np.ndarray | None = None
 
     def judge(self, space: ColumnSpace, noise_variances) -> tuple[np.ndarray, np.ndarray]:
         """Losses, as far as they count, and surprises (less a constant, twice the negative log-likelihoods).
@@ -58,9 +56,15 @@ class ValidationColumns:
         leave_out(space, o, noise_variances, keep)
         for result in (losses, surprises):
             result[np.isnan(result)] = np.inf
-        if self.weights is None:
-            self.weights = _weights_of(losses.min(axis=1))
+        if self._weights is None:
+            self._weights = _weights_of(losses.min(axis=1))
         return losses * self.weights[:, None], surprises
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The part of each loss that counts, shape (k,), known after the first judgement."""
+        assert self._weights is not None
+        return self._weights
 
     def sizes(self, center) -> np.ndarray:
         """Mean squares of what the center leaves of each column, or the square of each entry, in the unit of losses."""
