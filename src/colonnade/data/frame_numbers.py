@@ -96,7 +96,7 @@ def series_of(frame, library) -> list[tuple]:
 def is_numeric(kind, column=None) -> bool:
     """Whether a column of pandas, polars or Arrow is one of real numbers or Booleans, or of nothing but nulls."""
     word = str(kind).lower().partition("[")[0]
-    if word == "object" and hasattr(column, "iloc"):  # what pandas makes of numbers beside None or NA
+    if word == "object" and hasattr(column, "iloc"):  # pandas makes this type of numbers beside None or NA.
         return are_numbers(column.to_numpy())
     numeric = "float", "double", "halffloat", "int", "uint", "bool", "decimal", "null"
     return word.startswith(numeric) and "interval" not in word

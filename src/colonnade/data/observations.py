@@ -93,11 +93,11 @@ class Observations:
         counts = seen.sum(axis=0)
         parts: tuple[list, list, list] = [], [], []
         step = max(1, BLOCK_CELLS // m)
-        for lo in range(0, n, step):  # by blocks: the index arrays of a whole mask are 16 bytes a cell
+        for lo in range(0, n, step):  # The index arrays of a whole mask would take 16 bytes a cell.
             block = np.ascontiguousarray(seen[:, lo : lo + step].T)
             column, row = np.nonzero(block)
             parts[0].append(row.astype(index))
-            with np.errstate(over="ignore"):  # what becomes infinite is refused below
+            with np.errstate(over="ignore"):  # Infinite values are refused below.
                 parts[1].append(np.asarray(values[row, column + lo], dtype=dtype))
             if weights is not None:
                 parts[2].append(weights[row, column + lo])
@@ -271,7 +271,7 @@ class Observations:
 
         Full columns must keep all of theirs.
         """
-        gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
+        gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # Entries that are left out before each column.
         weights = None if self.weights is None else self.weights[kept]
         return self.with_arrays(
             indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights
@@ -328,7 +328,7 @@ class Observations:
         """Where the entries (rows[k], columns[k]) stand in `values`; -1 for those not observed."""
         low, end = self.indptr[columns], self.indptr[columns + 1]
         high = end.copy()
-        while (low < high).any():  # bisection, all at once
+        while (low < high).any():  # Bisection for all places at once.
             middle = (low + high) // 2
             go_right = (low < high) & (self.rows[np.minimum(middle, self.rows.size - 1)] < rows)
             high = np.where(go_right | (low >= high), high, middle)
@@ -404,7 +404,7 @@ def refuse_infinite(values, place_at, names=(None, None)) -> None:
 
 def _order(rows, columns, m, n) -> np.ndarray:
     """By columns, then by rows; stable: equal places stay in the order given."""
-    if m * n < 2**62:  # one key sorts in less than half the time
+    if m * n < 2**62:  # One key sorts in less than half the time.
         return np.argsort(columns * m + rows, kind="stable")
     return np.lexsort((rows, columns))
 
@@ -450,7 +450,7 @@ def _check_arrays(o: Observations) -> None:
         raise ValueError(f"indptr must rise from 0 to the number of values, {nnz:,}")
     if nnz and not (o.rows.min() >= 0 and o.rows.max() < m):
         raise IndexError(f"rows must lie in 0..{m - 1:,}; they reach from {o.rows.min()} to {o.rows.max()}")
-    for lo in range(0, nnz - 1, BLOCK_CELLS):  # rising within a column, so that an entry can be found
+    for lo in range(0, nnz - 1, BLOCK_CELLS):  # Rows rise within a column, so that an entry can be found.
         falls = np.flatnonzero(np.diff(o.rows[lo : lo + BLOCK_CELLS + 1]) <= 0) + lo + 1
         if not (o.indptr[np.searchsorted(o.indptr, falls)] == falls).all():
             raise ValueError("rows must rise within each column; use Observations.from_triplets for other input")

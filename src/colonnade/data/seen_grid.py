@@ -48,7 +48,7 @@ def seen_shares_of_parts(parts, shape, n_observed, n_rows: int, n_columns: int) 
 
 def _sizes(n: int, k: int) -> np.ndarray:
     """How many of n numbers i have each value of i k // n."""
-    edges = -(-np.arange(k + 1) * n // k)  # rounded up
+    edges = -(-np.arange(k + 1) * n // k)  # Rounded up.
     return np.diff(edges)
 
 

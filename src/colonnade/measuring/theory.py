@@ -321,7 +321,7 @@ def expected_distinct(n_draws: int, n: int, probabilities: np.ndarray | None = N
     """
     n_draws, n = as_count("n_draws", n_draws, 0), as_count("n", n, 1)
     p = np.array([1 / n]) if probabilities is None else np.asarray(probabilities, dtype=float)
-    with np.errstate(divide="ignore"):  # p = 1 when n = 1
+    with np.errstate(divide="ignore"):  # p = 1 if n = 1.
         seen = -np.expm1(float(n_draws) * np.log1p(-p))
     return float(n * seen[0] if probabilities is None else seen.sum())
 

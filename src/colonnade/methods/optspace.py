@@ -189,7 +189,7 @@ def _in_metric(gradient, S):
 def _step(e: Entries, point: _Point, direction, scaled, gradient):
     """As far along the direction as the objective falls with S fixed; direction and gradient are carried along."""
     X, S, Y, residual = point
-    for H, K in (direction, tuple(-b for b in scaled)):  # steepest descent if the direction leads upwards
+    for H, K in (direction, tuple(-b for b in scaled)):  # If the direction leads upwards, steepest descent follows.
         # (X + t H) S (Y + t K)' = X S Y' + t A + t^2 B
         A = e.fitted(np.column_stack([H @ S, X @ S]), np.column_stack([Y, K]))
         B = e.fitted(H @ S, K)

@@ -156,7 +156,7 @@ class _Search:
             if self.off <= tol and sure:
                 break
             sure = self.off <= tol
-            if sure:  # once more with other directions, lest one that should be there was overlooked
+            if sure:  # Other directions are tried once more, because one may have been overlooked.
                 V = self._more(V, shape)
         self.X, self.V = X, V
         return X

@@ -13,13 +13,13 @@ from .._support.arguments import as_choice, as_count, refuse_mask
 from .._support.threads import in_threads, one_blas_thread, product
 from ..data.observations import Observations, pieces_at
 
-_TALL = 20_000  # rows from which A is factored by blocks of rows
-_BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
-_WIDE = 400  # columns from which no more than the wanted directions are computed
-_STORED_CELLS = 1 << 23  # of the basis that are computed before they are written
-_EXTRA = 10  # directions carried along beyond the wanted ones
-_INDEPENDENT = 1e-6  # of the largest singular value, which all have if the columns depend on each other in no digit
-_MOST_SWEEPS = 12  # of the search for the wanted directions, before everything is computed after all
+_TALL = 20_000  # Rows from which A is factored by blocks of rows.
+_BLOCK_CELLS = 80_000  # Cells of such a block: 640 kB, which stay in the second-level cache.
+_WIDE = 400  # Columns from which no more than the wanted directions are computed.
+_STORED_CELLS = 1 << 23  # Cells of the basis that are computed before they are written: 64 MB.
+_EXTRA = 10  # Directions that the search carries along beyond the wanted ones.
+_INDEPENDENT = 1e-6  # Share of the largest singular value; above it no digit says that columns depend on each other.
+_MOST_SWEEPS = 12  # Sweeps of the search; then everything is computed after all.
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
     # F = [U sqrt(v), root 1] = [U, outside / length] core
     core = np.zeros((r + 1, r + 1))
     core[:r, :r], core[:r, r], core[r, r] = np.diag(np.sqrt(space.variances)), root * inside, root * length
-    if length <= 1e-8 * np.sqrt(m):  # an offset is in the space already
+    if length <= 1e-8 * np.sqrt(m):  # The space has an offset already.
         core = core[:r]
     W, values, _ = np.linalg.svd(core, full_matrices=False)
     wide = U if core.shape[0] == r else np.column_stack([U, outside / length])
@@ -208,7 +208,7 @@ class _FullColumns:
         scales = np.ones(d) if scales is None else scales
         self.mean_square_scale = float(np.mean(scales**2))
         self.n_independent = d - 1 if center else d
-        if len(self.blocks()) == 1:  # then it is read once
+        if len(self.blocks()) == 1:  # One block is read once.
             whole = self._read(0, self.shape[0])
             self._read = lambda lo, hi: whole[lo:hi]
         self.center = self._row_means(scales**2) if center else None
@@ -219,7 +219,7 @@ class _FullColumns:
         return [(lo, min(lo + step, self.shape[0])) for lo in range(0, self.shape[0], step)]
 
     def _row_means(self, weights):
-        shares = weights / weights.sum()  # before the sum: a mean exists where a sum overflows
+        shares = weights / weights.sum()  # Divided before the sum, because a mean exists where a sum overflows.
         parts = self.mapped(lambda at: np.multiply(self._read(*at), shares, order="C").sum(axis=1), self.blocks())
         return np.concatenate(parts).astype(self.dtype)
 
@@ -312,7 +312,7 @@ def _left_svd(matrix):
 def _svd(matrix):
     try:
         return linalg.svd(matrix, full_matrices=False, check_finite=False)
-    except linalg.LinAlgError:  # the fast driver failed to converge, which is rare; the slow one does
+    except linalg.LinAlgError:  # The fast driver rarely fails to converge; the slow one does not.
         return linalg.svd(matrix, full_matrices=False, check_finite=False, lapack_driver="gesvd")
 
 
@@ -423,7 +423,7 @@ def _top_directions(A: _FullColumns, rank):
     sketch. Otherwise a block Krylov space of A grows until A v = sigma u holds to rounding for the wanted triples.
     """
     B = A.matrix()
-    rng = np.random.default_rng(0)  # where the search starts; the answer does not depend on it
+    rng = np.random.default_rng(0)  # The answer does not depend on where the search starts.
     Q = _orthonormal(product(B, rng.standard_normal((B.shape[1], rank + _EXTRA))))
     R = product(Q.T, B)
     tolerance = A.eps * max(A.shape)
@@ -436,7 +436,7 @@ def _top_directions(A: _FullColumns, rank):
     newest, settled = projected, False
     for _ in range(_MOST_SWEEPS):
         fresh = product(B, newest.T)
-        for _ in range(2):  # once leaves rounding errors, twice is enough
+        for _ in range(2):  # One pass leaves rounding errors, two are enough.
             fresh = _orthonormal(fresh - product(Q, Q.T @ fresh))
         newest = product(fresh.T, B)
         Q, projected = np.hstack([Q, fresh]), np.vstack([projected, newest])
@@ -444,7 +444,7 @@ def _top_directions(A: _FullColumns, rank):
         U = product(Q, W[:, :rank])
         was_settled = settled
         settled = np.linalg.norm(product(B, V[:rank].T) - U * values[:rank], axis=0).max() <= tolerance * values[0]
-        if settled and was_settled:  # one sweep more than the tolerance asks for, down to the rounding of LAPACK
+        if settled and was_settled:  # One sweep more than the tolerance asks for reaches the rounding of LAPACK.
             r = min(rank, A.rank_of(values))
             return U[:, :r], values[:r], _energy(B - product(U[:, :r], product(U[:, :r].T, B)))
         if Q.shape[1] + rank + _EXTRA > min(B.shape) // 2:
@@ -460,8 +460,8 @@ def fix_signs(U):
     """Turn every vector so that its entry of largest size is positive."""
     if U.size == 0:
         return U
-    high, low = U.max(axis=0), U.min(axis=0)  # twice as fast as `argmax` along the first axis
+    high, low = U.max(axis=0), U.min(axis=0)  # This is twice as fast as `argmax` along the first axis.
     is_negative = -low > high
-    for q in np.flatnonzero(-low == high):  # the first of the two decides
+    for q in np.flatnonzero(-low == high):  # The first of the two decides.
         is_negative[q] = U[np.abs(U[:, q]).argmax(), q] < 0
     return U * np.where(is_negative, -1.0, 1.0)

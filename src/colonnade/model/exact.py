@@ -14,8 +14,8 @@ from .packed import diagonal
 from .table import ScaledTable
 
 _DROP = 100.0  # Times by which the spectrum of the fitted table falls behind its last true direction.
-_ROUNDING = 1e-10  # Residual in units of the spread that counts as rounding,
-_STEPS = 1e3  # or so many steps of the data's own type.
+_ROUNDING = 1e-10  # Residual in units of the spread that counts as rounding.
+_STEPS = 1e3  # Steps of the data's own type that count as rounding too.
 _SPARE = 1.1  # Entries per free number that are needed before a fit to rounding means anything.
 _MOST_SWEEPS = 500
 _HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.

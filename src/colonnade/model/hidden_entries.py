@@ -17,7 +17,7 @@ COMPLETE = 10  # Complete columns, or else complete rows, from which these and n
 FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _ENOUGH = 200  # Hidden entries that choose settings and calibrate intervals well;
-_MOST_FOLDS = 5  # a small table hides up to so many tenths for them, one after the other.
+_MOST_FOLDS = 5  # Tenths that a small table hides for them, at most, one after the other.
 _FAR = 10.0  # Spreads of its row and of its column by which an entry must be off to begin with Student-t noise.
 
 

@@ -16,11 +16,11 @@ from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations
 from .column_space import ColumnSpace
 
-MANY_COLUMNS = 20  # of which each has one loss
-LEAST_SHARE = 1e-10  # of the variance of an entry: less noise is lost beside squares
+MANY_COLUMNS = 20  # Columns from which each column, and not each entry, has one loss.
+LEAST_SHARE = 1e-10  # Share of an entry's variance; less noise is lost beside squares.
 _MOST_PAIRED = 1_000  # Entries of a column; in longer ones a single entry hardly changes the fit.
 _LEAST_LEFT = 1e-10  # Of the precision of an entry, left when a second is left out; less is rounding.
-_PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
+_PIECE_CELLS = 40_000  # Numbers that a thread works on at a time: 320 kB, which stay in the cache.
 
 
 def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +74,7 @@ def leave_out(space: ColumnSpace, o: Observations, noise_variances, use: Callabl
             errors *= (unit / w)[:, :, None]
             use(at, errors, inverse if o.weights is None else inverse * (w**2)[:, :, None])
 
-    with one_blas_thread():  # many small problems: BLAS would split each of them
+    with one_blas_thread():  # BLAS would split each of many small problems.
         in_threads(work, columns_alike(o, max(space.rank, noise.size)))
 
 
@@ -216,5 +216,5 @@ def size_of(o: Observations) -> float:
 
 def is_no_chance(gains, n_standard_errors: float) -> bool:
     """Whether the mean of some gains is positive by more than so many of its standard errors."""
-    gains = gains / (float(np.abs(gains).max(initial=0)) or 1.0)  # lest squares of small ones vanish
+    gains = gains / (float(np.abs(gains).max(initial=0)) or 1.0)  # Squares of small gains would vanish.
     return bool(gains.size > 1 and gains.mean() > n_standard_errors * gains.std(ddof=1) / np.sqrt(gains.size))

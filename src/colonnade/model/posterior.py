@@ -14,7 +14,7 @@ from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations
 from .solve import Status
 
-_PIECE_CELLS = 100_000  # numbers that a thread has before it at a time
+_PIECE_CELLS = 100_000  # Numbers that a thread works on at a time: 800 kB, which stay in the cache.
 
 
 def deviations(completion, rows, columns) -> np.ndarray:
@@ -40,7 +40,7 @@ def deviations_of(o: Observations, space, noise_variance: float, plain: float, a
         B, targets = _observed_rows(space.basis, scale, o, which), space.basis[rows[at]].astype(np.float64) * scale
         result[at] = np.sqrt(noise + fitted_variances(B, targets, noise, has_prior))
 
-    with one_blas_thread():  # many small problems: BLAS would split each of them
+    with one_blas_thread():  # BLAS would split each of many small problems.
         in_threads(work, asked.pieces(max(1, space.rank)))
     return result
 
@@ -115,7 +115,7 @@ def _variances_by_qr(B, targets, noise: float, has_prior: bool) -> np.ndarray:
     if has_prior:
         B = np.concatenate([B, np.broadcast_to(np.sqrt(noise) * np.eye(r), (B.shape[0], r, r))], axis=1)
     R = np.asarray(np.linalg.qr(B, mode="r"))
-    is_open = (np.einsum("kqq->kq", R) == 0).any(axis=1)  # some direction does not show in the entries at all
+    is_open = (np.einsum("kqq->kq", R) == 0).any(axis=1)  # Some direction does not show in the entries at all.
     R[is_open] = np.eye(r)
     with np.errstate(over="ignore", invalid="ignore"):
         variances = noise * ((targets @ np.linalg.inv(R)) ** 2).sum(axis=2)

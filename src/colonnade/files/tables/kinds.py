@@ -324,7 +324,7 @@ def one_line(error: BaseException) -> str:
 
 def needed_module(name: str, extra: str):
     """A library of an extra, or a message which extra that is."""
-    if name == "pyarrow":  # it imports pandas later, where an interrupt would be swallowed
+    if name == "pyarrow":  # pyarrow imports pandas later, where an interrupt would be swallowed.
         with suppress(ImportError):
             import_module("pandas")
     try:

@@ -31,7 +31,7 @@ from .wide_csv import read_csv
 from .zarr import read_zarr
 
 _NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of numbers"  # In messages about cells.
-_UNNAMED_INDEX = r"__index_level_\d+__"  # as pandas calls it in a Parquet file
+_UNNAMED_INDEX = r"__index_level_\d+__"  # The name that pandas gives it in a Parquet file.
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def _read(path: Path, begun: Beginning, header, row_names, missing, limit, named
 
 def _refuse_many_cells(path: Path, begun: Beginning, limit: float | None) -> None:
     """Refuse a table that would not fit: 8 bytes for a cell, as many as the length of the first lines tells."""
-    last = begun.lines[1:] or begun.lines  # not the line of names, which may be much longer than others
+    last = begun.lines[1:] or begun.lines  # The line of names may be much longer than others.
     length = sum(len(cell) + 1 for line in last for cell in line)
     cells = path.stat().st_size / max(1, length) * sum(map(len, last))
     refuse_beyond_memory(path, 8.0 * cells, times=TIMES_TABLE, limit=limit)

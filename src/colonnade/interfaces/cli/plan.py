@@ -128,7 +128,7 @@ def _learn_into(planned: dict, completion):
     planned["shape"] = completion.shape
     if planned["noise_std"] is None and math.isfinite(noise):
         planned["noise_std"] = noise
-    return qr(completion.basis[:, : planned["rank"]].astype(float))[0]  # orthonormal to more digits than float32 has
+    return qr(completion.basis[:, : planned["rank"]].astype(float))[0]  # Orthonormal to more digits than float32 has.
 
 
 def _as_it_is(completion) -> str:

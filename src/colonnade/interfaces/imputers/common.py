@@ -24,8 +24,8 @@ from ...model.solution import Solution
 from ...model.solve import solve_columns
 from ...uncertainty.draws import LEVEL, NORMAL
 
-_BLOCK_CELLS = 100_000  # how much is filled at a time: what stays in a processor's own memory,
-_BLOCK_SAMPLES = 64  # and samples that may share one factorisation
+_BLOCK_CELLS = 100_000  # Cells that are filled at a time: 800 kB, which stay in the cache.
+_BLOCK_SAMPLES = 64  # Samples filled at a time, at least; they may share one factorisation.
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -246,7 +246,7 @@ def samples_of(estimator, X, *, reset: bool) -> np.ndarray:
 def _numbers_of(X) -> np.ndarray:
     """An array of float32 or float64 from an array, a masked array or nested lists."""
     kind = array_of("the argument", X).dtype
-    if kind.kind == "c":  # in the words that scikit-learn asks for
+    if kind.kind == "c":  # scikit-learn asks for these words.
         raise ValueError(f"Complex data not supported: got {kind}; take the real part or the modulus")
     values, mask = numbers_of("the argument", X)
     with np.errstate(over="ignore"):

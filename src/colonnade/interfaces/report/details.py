@@ -169,7 +169,7 @@ def _as_attributes(found: re.Match) -> str:
     pairs = [part.split(":", 1) for part in found.group(1).split(";") if ":" in part]
     attributes = {}
     for name, value in ((name.strip(), value.strip()) for name, value in pairs):
-        if name == "font":  # such as 10px 'DejaVu Sans', sans-serif
+        if name == "font":  # A font such as 10px 'DejaVu Sans', sans-serif.
             attributes["font-size"] = next(re.finditer(r"[\d.]+px", value)).group()
         elif name not in ("image-rendering", "mix-blend-mode"):
             attributes[name] = value

@@ -23,7 +23,8 @@ _SPARE = 2  # Entries beyond the rank that must fit before a column counts as ex
 _SURE = 30  # Further ones for the first such column, because data of few different numbers fit by chance.
 _GROWTH = 1.1  # Growth of the number of full columns between two tests of whether more pay.
 _FEW = 4  # Full columns before the first such test, and half of what would balance both kinds of columns.
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
+# Largest residuals of exact data, relative to the column.
+_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 _MOST_GAPS = 0.2  # Share of a column that may be missing where it still counts as read in full.
 
 
@@ -51,7 +52,7 @@ class Survey:
         self.basis = np.zeros((m, 0))
         self._waiting = deque(int(j) for j in rng.permutation(n))
         self._postponed: set[int] = set()
-        self._explained: dict[int, int] = {}  # the number of directions with which
+        self._explained: dict[int, int] = {}  # The number of directions with which
         self._n_with_gaps = 0
         self.is_done = False
 
@@ -111,7 +112,7 @@ class Survey:
         k = self.basis.shape[1]
         fits, zero = self._fit([j])
         if fits[0] and zero[0] and j not in self._postponed and len(self._postponed) < len(self._waiting):
-            self._postponed.add(j)  # zeros show nothing: others first
+            self._postponed.add(j)  # Zeros show nothing, so other columns come first.
             self._waiting.append(j)
             return []
         if not fits[0] or zero[0]:
@@ -175,7 +176,7 @@ class Survey:
             return
         x = x / size
         length = np.linalg.norm(x)
-        for _ in range(2):  # once leaves rounding errors, twice is enough
+        for _ in range(2):  # One pass leaves rounding errors, two are enough.
             x = x - self.basis @ (self.basis.T @ x)
         if np.linalg.norm(x) <= 0.1 * _ROUNDING[self.measurements.dtype] * length:
             return

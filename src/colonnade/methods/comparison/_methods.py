@@ -98,7 +98,7 @@ def row_means(o: Observations) -> Completion:
 
 def _tall_project(task: Task) -> Completion:
     most = min(task.observations.full_columns.size, task.observations.shape[0] - 1)
-    rank = min(task.plain_rank, max(1, most))  # its own choice may be more than the entries of a column can tell
+    rank = min(task.plain_rank, max(1, most))  # Its own choice may be more than the entries of a column determine.
     return methods.tall_project(task.observations, rank=rank, random_state=task.seed, progress=task.progress)
 
 

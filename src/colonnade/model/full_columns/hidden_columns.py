@@ -9,9 +9,9 @@ import numpy as np
 
 from ...data.observations import Observations
 
-_CELLS = 1_000_000  # of the full columns, in fewer rows if need be
-_MOST_ENTRIES = 100  # that are left of a hidden column
-DRAWS = 3  # of them
+_CELLS = 1_000_000  # Cells of the full columns that are used, in fewer rows if there are more.
+_MOST_ENTRIES = 100  # Entries that are left of a hidden column, at most.
+DRAWS = 3  # Draws of the entries that are left.
 
 
 class Hidden(NamedTuple):

@@ -21,23 +21,25 @@ from ..solve import solve_columns
 from .validation import ValidationColumns, best_noise, losses_with_midpoints, with_midpoints
 from .wild_entries import without_wild
 
-_ASKED_ENTRIES = 4_000  # of partial columns that are left out
-_ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
-_FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
-_PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, a half up to so many
-_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # noise variances that are tried, as shares of an entry's variance
+_ASKED_ENTRIES = 4_000  # Entries of partial columns that are left out.
+_ASKED_COLUMNS = 20, 200  # Columns of these entries, at least and at most.
+_FEW_ENTRIES = 30  # Entries; with fewer, full columns are hidden instead.
+_PRETENDED = 4, 200  # A quarter of the full columns becomes partial; a half of up to 200.
+_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # Noise variances that are tried, as shares of an entry's variance.
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # Variances of an offset of whole columns that are tried, in variances of an entry.
 _RANK_GROWTH = 1.6
-_LESS_NOISE = 0.01  # of the noise beside all directions: fewer of them explain less, and leave no less
-_AS_GOOD = 1.006  # times the mean square error, which the directions before a drop may have
-_STEP = 0.5  # to which share the variance falls at least where directions may be cut off
+_LESS_NOISE = 0.01  # Share of the noise beside all directions; with fewer directions the noise is not smaller.
+_AS_GOOD = 1.006  # Times the mean square error of all directions that those before a drop may have.
+_STEP = 0.5  # Share to which the variance of directions falls at a drop, at most.
 _LIKELY = 0.5  # Standard errors by which another center or offset must predict better than the usual one.
 _ALL_DIRECTIONS = "the maximum available"
-_TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
-_ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}  # which may have grown
-_OF_SPREAD = 1e-3  # of how far a column is from the row means: more than this left is noise beside a large offset
-_SURELY_ROUNDING = 1e3  # times the smallest step of floating point, relative
+_TOO_SHORT = 0.25  # Share of the columns that may have fewer entries than there are directions in exact data.
+# Largest residuals of exact data, relative to the column.
+_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
+# Largest errors of their left-out entries, which are larger.
+_ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}
+_OF_SPREAD = 1e-3  # Share of a column's distance from the row means; larger errors are noise beside an offset.
+_SURELY_ROUNDING = 1e3  # Times the machine epsilon; errors up to here are rounding.
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def learn(
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
 
-    shares_directions = is_auto(center) and is_auto(rank)  # both centers are asked, with all directions
+    shares_directions = is_auto(center) and is_auto(rank)  # Both centers are tried, with all directions.
 
     @cache
     def space_with(center: bool) -> ColumnSpace:
@@ -206,17 +208,18 @@ def _misfits(space: ColumnSpace, o: Observations, row_means: Callable) -> int | 
     off = np.maximum.reduceat(np.abs(o.values - fitted), starts)
     size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
     checked = o.n_observed > space.rank
-    checked &= (size > 0) | (size[checked].max() == 0)  # zeros fit whatever the others do
+    checked &= (size > 0) | (size[checked].max() == 0)  # Zeros fit whatever the others do.
     fits = off <= _ROUNDING[space.basis.dtype] * size
     if np.median(fits[checked]) < 1:
         return None
     # With hardly more entries than directions anything fits, but not the entries that are left out.
-    errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # they may overflow
+    errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # Errors may overflow.
     off = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0), starts)
     if np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) < 1:
         return None
     spread = np.maximum.reduceat(np.abs(o.values - row_means()[o.rows]), starts)
-    rounding = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * np.abs(o.values)  # of each entry: one may be huge
+    # Each entry has its own, because one may be huge.
+    rounding = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * np.abs(o.values)
     beyond = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0) - rounding, starts)
     return int((~fits)[checked].sum()) if np.median((beyond <= _OF_SPREAD * spread)[checked]) == 1 else None
 
@@ -243,7 +246,7 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
     """The settings of a lesson learned on pretended gaps, with the column space of all full columns."""
     center = lesson.space.center is not None
     limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
-    limit = limit or None  # equal columns about their means have no direction
+    limit = limit or None  # Equal columns about their means have no direction.
     space = fit_column_space(o, rank=limit, center=center)
     how = "chosen by cross-validation" if lesson.has_chosen_rank else _ALL_DIRECTIONS
     words = choices_in_words(space, center, lesson.noise_variance, rank, how)["rank"]

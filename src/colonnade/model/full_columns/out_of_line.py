@@ -17,11 +17,11 @@ from ..leaving_out import leave_one_out
 from ..solve import solve_columns
 from .wild_entries import Screening, code_places
 
-_FAR = 20.0  # deviations of the prior, and times what is usual in the column
-_FORETOLD = 0.5  # of its distance, by which an entry is off at most that others of its column foretell
-_WORTHWHILE = 1.1  # times the errors of the others without it, which they have at least with it
+_FAR = 20.0  # Deviations of the prior, and times the median of the column; nearer entries are no outliers.
+_FORETOLD = 0.5  # Share of its distance; an entry that others predict to within it is no outlier.
+_WORTHWHILE = 1.1  # Ratio of the other entries' errors with and without the outlier, at least.
 _PIECE_ENTRIES = 1_000_000
-_ROWS = 65_536  # of a basis, that are squared at a time
+_ROWS = 65_536  # Rows of a basis that are squared at a time.
 
 
 @one_blas_thread()
@@ -137,7 +137,7 @@ def _are_better_without(space, o: Observations, suspected, errors, of_rows, nois
     with np.errstate(over="ignore", invalid="ignore"):
         alone = np.abs(leave_one_out(space, rest, [noise])[0][:, 0]) / _deviations(rest, of_rows, noise)
         gains = np.bincount(rest.entry_columns, errors - _WORTHWHILE * alone, o.shape[1])
-    return ~(gains <= 0)  # what overflows is no better
+    return ~(gains <= 0)  # NaN, from errors that overflow, counts as better.
 
 
 def moved_places(o: Observations, columns, places) -> np.ndarray:

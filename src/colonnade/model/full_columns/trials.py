@@ -23,11 +23,11 @@ from .learn import penalty_of
 from .optimism import optimism_of
 
 _ASKED_ENTRIES = 20_000
-_BEYOND_CHANCE = 0.05  # of the rows, that no partial column shows besides those of which chance would leave none
-_FEWEST_FULL, _MOST_HIDDEN = 8, 100  # full columns, of which some are hidden
+_BEYOND_CHANCE = 0.05  # Share of the rows that no partial column shows, beyond the share that chance leaves.
+_FEWEST_FULL, _MOST_HIDDEN = 8, 100  # Full columns that are needed to hide some, and those that are hidden at most.
 _FOLDS = 5
-_CELLS = 1_000_000  # of the full columns, in fewer rows if need be
-_FEW_ENTRIES = 30  # fewer do not tell how large errors are
+_CELLS = 1_000_000  # Cells of the full columns that are used, in fewer rows if there are more.
+_FEW_ENTRIES = 30  # Entries; fewer do not show how large errors are.
 _FAR = 1e100  # Deviations beyond which errors are not told apart.
 _ONE_DEVIATION = 0.6827  # Share of Gaussian errors below one deviation.
 

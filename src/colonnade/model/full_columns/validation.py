@@ -111,12 +111,12 @@ def best_noise(losses, surprises) -> int:
     may decide it; how large the noise is all the errors tell.
     """
     loss, best = losses.mean(axis=0), int(np.argmin(losses.mean(axis=0)))
-    some = (losses > 0).any(axis=1)  # columns of zeros would call any noise too large
+    some = (losses > 0).any(axis=1)  # By columns of zeros any noise would be too large.
     if not np.isfinite(loss[best]) or loss.size == 1 or not some.any():
         return best
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         worse = losses - losses[:, [best]]
-        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # a standard error
+        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # One standard error.
         equal = np.flatnonzero(worse.mean(axis=0) <= np.fmax(_EQUAL * loss[best], by_chance))
         return int(equal[np.argmin(surprises[some][:, equal].mean(axis=0))])
 
@@ -131,7 +131,7 @@ def with_midpoints(x) -> np.ndarray:
         between[..., 1:-1] = (9 * (x[..., 1:-2] + x[..., 2:-1]) - x[..., :-3] - x[..., 3:]) / 16
         between[..., 0] = (x[..., 0] * 3 + x[..., 1] * 6 - x[..., 2]) / 8
         between[..., -1] = (x[..., -1] * 3 + x[..., -2] * 6 - x[..., -3]) / 8
-    between[~np.isfinite(between)] = np.inf  # beside infinite ones
+    between[~np.isfinite(between)] = np.inf  # Between infinite losses there is no prediction either.
     return result
 
 

@@ -15,13 +15,14 @@ import numpy as np
 from ..._support.arguments import named
 from ...data.observations import Observations
 
-_WILD = 100.0  # times every other entry of its row and of its column: to be named
-_UNLIKE = 10.0  # times every other entry, in a full column: nothing is learned from it
-_LARGER, _ALIKE = 5.0, 2.0  # times all other numbers, of which the largest is less than so many times the next: a code
-_RARE = 0.25  # of the entries of columns that have a code, at most
+_WILD = 100.0  # Times every other entry of its row and column; a larger entry is named to the user.
+_UNLIKE = 10.0  # Times the same, in a full column; nothing is learned from a larger entry.
+_LARGER, _ALIKE = 5.0, 2.0  # A code is 5 times all other numbers; the largest of these is at most twice the next.
+_RARE = 0.25  # Share of the entries of columns that have the code; a more frequent number is no code.
 _UNLEARNED = "; nothing was learned from {}"
-_MOST = 20  # that are looked at, the largest ones
-_SAMPLE, _SMALL_SAMPLE = 20_000, 1_000  # entries that tell the usual size, or whether any can be a code
+_MOST = 20  # Largest entries that are looked at.
+# Entries that show the usual size, and those that show whether there can be a code.
+_SAMPLE, _SMALL_SAMPLE = 20_000, 1_000
 
 
 class Whole:
@@ -119,7 +120,7 @@ def screened(whole) -> Screening:
     if code is None and _size(whole) <= limit:
         return Screening()
     peaks = _peaks(whole, code)
-    left = np.array([peak.size is not None for peak in peaks], bool)  # the others have a code
+    left = np.array([peak.size is not None for peak in peaks], bool)  # The other columns have a code.
     while (found := _wild_peaks(whole, peaks, left, limit)).size:
         left[found] = False
     wild = [peaks[k] for k in np.flatnonzero(~left) if peaks[k].size is not None]
@@ -203,7 +204,7 @@ def code_of(whole) -> float | None:
     for _, o in whole:
         some = o.values[:: max(1, o.values.size // _SMALL_SAMPLE)]
         if np.abs(some[some != code]).max(initial=0) >= limit:
-            return None  # without a look at all of them
+            return None  # A sample is enough to see it.
         others = np.abs(o.values[o.values != code].astype(np.float64))
         count += o.values.size - others.size
         high = others.max(initial=0)
