@@ -252,7 +252,7 @@ class Observations:
         )
 
     def with_relative_weights(self, n_columns: int | None = None) -> Observations:
-        """With weights in units of the usual one: the median in partial columns, of the first `n_columns` if given."""
+        """Divide the weights by the usual one: the median in partial columns, of the first `n_columns` if given."""
         if self.weights is None or not self.partial_columns.size:
             return self
         is_full = np.zeros(self.shape[1], bool)
@@ -403,7 +403,7 @@ def refuse_infinite(values, place_at, names=(None, None)) -> None:
 
 
 def _order(rows, columns, m, n) -> np.ndarray:
-    """By columns, then by rows; stable: equal places stay in the order given."""
+    """The order by columns, then by rows; it is stable: equal places stay in the order given."""
     if m * n < 2**62:  # One key sorts in less than half the time.
         return np.argsort(columns * m + rows, kind="stable")
     return np.lexsort((rows, columns))

@@ -299,7 +299,7 @@ def _sampled_inverse_trace(U: np.ndarray, s: int, rng: np.random.Generator) -> f
 
 
 def _times(variance: float, factor: float) -> float:
-    """Without noise there is no error, unless the column is not determined."""
+    """Errors times the noise; without noise there is no error, unless the column is not determined."""
     return variance * factor if variance > 0 or math.isfinite(factor) else math.inf
 
 

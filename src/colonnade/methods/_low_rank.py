@@ -81,7 +81,7 @@ def _pieces_of(indptr, width: int) -> list[tuple[int, int]]:
 
 
 def _columns_of(E, lo: int, hi: int) -> sparse.csc_array:
-    """Without a copy."""
+    """The columns, without a copy."""
     here = slice(E.indptr[lo], E.indptr[hi])
     pattern = E.indices[here], E.indptr[lo : hi + 1] - E.indptr[lo]
     return sparse.csc_array((E.data[here], *pattern), shape=(E.shape[0], hi - lo))

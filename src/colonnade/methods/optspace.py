@@ -166,7 +166,7 @@ def _descend(e: Entries, point: _Point, tol: float, max_iter: int, progress) -> 
 
 
 def _gradient(e: Entries, point: _Point):
-    """Of the objective with respect to X and Y, tangent to the Grassmannians."""
+    """Gradient of the objective with respect to X and Y, tangent to the Grassmannians."""
     X, S, Y, residual = point
     E = e.matrix(residual)
     return _tangent(X, -times(E, Y) @ S.T), _tangent(Y, -transposed_times(E, X) @ S)
@@ -187,7 +187,7 @@ def _in_metric(gradient, S):
 
 
 def _step(e: Entries, point: _Point, direction, scaled, gradient):
-    """As far along the direction as the objective falls with S fixed; direction and gradient are carried along."""
+    """Go along the direction as far as the objective falls with S fixed; direction and gradient are carried along."""
     X, S, Y, residual = point
     for H, K in (direction, tuple(-b for b in scaled)):  # If the direction leads upwards, steepest descent follows.
         # (X + t H) S (Y + t K)' = X S Y' + t A + t^2 B

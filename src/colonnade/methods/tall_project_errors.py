@@ -81,7 +81,7 @@ class _Fit:
         self.noise = total / np.maximum(n_seen - k, 1)
 
     def _leverage_of_columns(self) -> np.ndarray:
-        """Of every column in the estimate of the factors that it takes part in, shape (n,)."""
+        """Leverage of every column in the estimate of its own factors, shape (n,)."""
         F, full = self.L[:, 1:], self.o.full_columns
         among_all = np.einsum("ia,ab,ib->i", F, np.linalg.pinv(F.T @ F), F) if self.again else np.zeros(F.shape[0])
         among_all[full] = np.einsum("ia,ab,ib->i", F[full], np.linalg.pinv(F[full].T @ F[full]), F[full])

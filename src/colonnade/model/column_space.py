@@ -24,7 +24,7 @@ _MOST_SWEEPS = 12  # Sweeps of the search; then everything is computed after all
 
 @dataclass(frozen=True)
 class ColumnSpace:
-    """What the full columns teach.
+    """What is learned from the full columns.
 
     Attributes
     ----------
@@ -35,12 +35,11 @@ class ColumnSpace:
     center : array of shape (m,) or None
         Row means of the full columns, weighted by their squared scales, if they were taken off.
     variances : float64 array of shape (r,)
-        Mean square of a column's coefficient along each direction, as the full columns tell it.
+        Mean square of the full columns' coefficients along each direction.
     noise_std : float
         Root mean square of what the basis leaves out of A, per degree of freedom; NaN if there is none.
     mean : float64 array of shape (m,) or None
-        Row means of the full columns where they are not the center: for what a column is taken of which nothing is
-        known.
+        Row means of the full columns where they are not the center. They fill a column without entries.
     pull : float64 array of shape (1, r, r) or (2, r, r), or None
         How far columns of coefficients z have pulled the space towards them: z' G z is the leverage of the column in
         the prior and, if there is a second G, in the moves of the rows. None if no partial column has.
@@ -350,7 +349,7 @@ class _RowBlocks:
         self.rank = self._W.shape[1]
 
     def rows(self, k) -> np.ndarray:
-        """Those of the directions that belong to block k."""
+        """Rows of the directions that belong to block k."""
         return _rows_of_basis(self._A, *self.piece(k))
 
     def piece(self, k) -> tuple[tuple[int, int], np.ndarray]:
@@ -363,14 +362,14 @@ class _RowBlocks:
 def fit_stored_column_space(
     columns, store_of, *, rank: int | None, center: bool, block_rows: int | None, mapped: Callable = in_threads
 ) -> ColumnSpace:
-    """The same as `fit_column_space` of a tall A, blocks of rows of which are read, and of the basis written.
+    """Do the same as `fit_column_space` for a tall A: blocks of rows of A are read, and those of the basis written.
 
     Parameters
     ----------
     columns : object with `shape`, `dtype` and ``read_rows(lo, hi)``
         A, of shape (m, d) with m >= d.
     store_of : function of (r, dtype)
-        Makes the basis, of which slices of rows can be set and read.
+        Makes the basis; slices of its rows can be set and read.
     rank, center
         As in `fit_column_space`.
     block_rows : int or None

@@ -131,7 +131,7 @@ def far_places(o: Observations) -> np.ndarray:
 
 
 def _leaving_two(drawn, groups, counts) -> np.ndarray:
-    """Those drawn places whose group keeps two entries or more."""
+    """Drawn places whose group keeps two entries or more."""
     left = counts - np.bincount(groups, minlength=counts.size)
     return drawn[left[groups] >= 2]
 

@@ -65,7 +65,7 @@ def _are_comparable(values) -> bool:
 
 
 def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:
-    """By how much squared errors of the full columns' prior exceed those of the factor model, by column."""
+    """Squared errors of the full columns' prior less those of the factor model, by column."""
     seen = o.without(o.locate(found.rows, found.columns))
     by_full = _predicted_by_full_columns(seen, found.rows, found.columns)
     units = scaled_table(o).unit[found.rows], scaled_table(o.transposed()).unit[found.columns]

@@ -117,7 +117,7 @@ def squares_of_others(space: ColumnSpace, o: Observations, noise_variance: float
 
 
 def least_noise(B) -> np.ndarray:
-    """Of a stack of B, shape (..., s, r), the noise variances with which B B' + t I is positive despite rounding."""
+    """Least noise variances t for which B B' + t I is positive despite rounding, for B of shape (..., s, r)."""
     return 10 * np.finfo(np.float64).eps * np.einsum("...sr,...sr->...", B, B)
 
 
@@ -210,7 +210,7 @@ def column_losses(squares, column) -> np.ndarray:
 
 
 def size_of(o: Observations) -> float:
-    """In which errors are measured: the largest entry, so that the square of none overflows."""
+    """The unit of errors: the largest entry, so that no square overflows."""
     return float(np.abs(o.values.astype(np.float64)).max(initial=0)) or 1.0
 
 

@@ -25,7 +25,7 @@ def deviations(completion, rows, columns) -> np.ndarray:
 
 
 def deviations_of(o: Observations, space, noise_variance: float, plain: float, able, rows, columns) -> np.ndarray:
-    """The same for entries of columns of observations, of which these are `able`; `plain` is the noise without a prior.
+    """The same for entries of observations; `able` columns have some, and `plain` is the noise without a prior.
 
     Shape (k,); NaN in columns that are not able.
     """
@@ -94,7 +94,7 @@ def _observed_rows(basis, scale, o: Observations, columns) -> np.ndarray:
 
 
 def fitted_variances(B, targets, noise: float, has_prior: bool) -> np.ndarray:
-    """Of the fitted values at targets of shape (b, k, r), with what was observed in B of shape (b, s, r).
+    """Variances of fitted values at targets of shape (b, k, r), if rows B of shape (b, s, r) were observed.
 
     t f' (B'B + t I)^-1 f, or t f' (B'B)^-1 f without a prior; shape (b, k). Nothing is squared, for the noise may be
     far below the prior. With fewer entries than directions only the part of f in the span of the entries, Q c, is

@@ -69,12 +69,12 @@ def solve_columns(
     observations : Observations
         Of a matrix with m rows.
     penalty : array of shape (r,), optional
-        The diagonal of Lambda, one non-negative number per direction; zero unless told.
+        The diagonal of Lambda, one non-negative number per direction. Default: zero.
     typical : float, optional
-        How many entries a partial column has; the median of these columns unless told. It decides how directions are
-        scaled, and so the last bits: columns that are solved in several calls should be told the same.
+        How many entries a partial column has. Default: the median of these columns. It decides how directions are
+        scaled, and so the last bits; columns that are solved in several calls should get the same number.
     n_threads : int, optional
-        As many as there are processors unless told. The answer does not depend on it.
+        Default: as many as there are processors. The answer does not depend on it.
     progress : function, optional
         Called as ``progress(done, total)`` now and then.
 
@@ -122,7 +122,7 @@ def solve_columns(
 
 
 def _scales_of(penalty, share: float) -> np.ndarray:
-    """By which the directions are multiplied so that penalties of many sizes do not look like a bad condition.
+    """Scales of the directions, so that penalties of many sizes do not look like a bad condition.
 
     `share` of the rows is observed.
     """

@@ -122,12 +122,12 @@ class ScaledTable:
 
     @cached_property
     def column_summands(self) -> Summands:
-        """For the sums over the rows of each column; they do not depend on which other columns the table has."""
+        """Summands of the sums over the rows of each column; they do not depend on other columns of the table."""
         return _summands(self.by_column, np.zeros(self.shape[0], bool))
 
     @cached_property
     def row_summands(self) -> Summands:
-        """For the sums over the columns of each row."""
+        """Summands of the sums over the columns of each row."""
         return _summands(self.by_row, self.by_column.counts == self.shape[0])
 
     def with_weights(self, weights) -> ScaledTable:

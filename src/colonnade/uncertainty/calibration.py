@@ -109,7 +109,7 @@ class Spreads(NamedTuple):
 
     @classmethod
     def of(cls, groups, squares, n: int, each=None, others=1.0) -> Spreads:
-        """From scores of these groups and their squares.
+        """Learn from scores of these groups and their squares.
 
         Each counts as `each` scores, by default 1; without it the squares of the others are `others` times as large.
         Scores of a group depend on each other. The prior is therefore the one that predicts each from the others.
@@ -136,7 +136,7 @@ class Spreads(NamedTuple):
         return 2 * self.prior.shape + self.counts
 
     def factors_without(self, groups, squares, each=1.0, others=1.0) -> np.ndarray:
-        """For each of some scores the factor of its group without it; `each` and `others` are those of `of`."""
+        """The factor of each score's group without this score; `each` and `others` are those of `of`."""
         return np.sqrt(self.prior.variances(*self._without(groups, squares, each, others)))
 
     def _without(self, groups, squares, each, others) -> tuple[np.ndarray, np.ndarray]:

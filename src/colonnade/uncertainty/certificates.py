@@ -280,7 +280,7 @@ def _verdicts(solution, table, figures: _Figures, noise: float) -> np.ndarray:
 
 
 def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
-    """Of columns with more than rounding left, those with far more than is usual, also beside their size.
+    """Columns that have far more left than is usual, also beside their size, and more than rounding.
 
     They may have raised the noise.
     """

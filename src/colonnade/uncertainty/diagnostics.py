@@ -219,7 +219,7 @@ def _within(calibration: Calibration, scores: Scores) -> np.ndarray:
 
 
 def _distances(calibration: Calibration, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """From the prediction of each score to the low and to the high end of its interval at `LEVEL`, shape (k,) each."""
+    """Distances from each prediction to the low and high ends of its interval at `LEVEL`, shape (k,) each."""
     x = calibration.standardised(scores)
     unit = np.divide(
         scores.errors, x, out=calibration.scaled(scores).deviations, where=x != 0

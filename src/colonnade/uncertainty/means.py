@@ -137,7 +137,7 @@ class _Model:
 
 
 def _inverse(B, t):
-    """Of K = B B' + diag(t) for each of c columns: a function that multiplies (c, s) by it, and its diagonal."""
+    """Inverse of K = B B' + diag(t) for each of c columns, as a function that multiplies (c, s), and its diagonal."""
     c, s, r = B.shape
     if s <= r:
         inverse = np.linalg.inv(np.matmul(B, B.transpose(0, 2, 1)) + t[:, :, None] * np.eye(s))
@@ -226,7 +226,7 @@ def _in_deviations(errors, deviations) -> np.ndarray:
 
 
 def _scores_of_full(solution, noise: float, sizes, unbiased: bool) -> tuple[list, list] | None:
-    """Of full columns that are hidden: how many deviations their means are off, and as hidden parts of them tell.
+    """Errors of the means of hidden full columns in deviations, and those of hidden parts of these columns.
 
     Both fold by fold; None if there are too few full columns. `sizes` are numbers of entries that columns have.
     """
@@ -248,7 +248,7 @@ def _scores_of_full(solution, noise: float, sizes, unbiased: bool) -> tuple[list
 
 
 def _surely_larger(some: list, others: list) -> float:
-    """By how much some scores are larger than others, less half a standard error, which the folds tell; at least 1."""
+    """Ratio of some scores to others, less half a standard error, which the folds give; at least 1."""
 
     def log_ratio(folds):
         quantiles = [np.quantile(np.concatenate([scores[k] for k in folds]), _LEVELS) for scores in (some, others)]

@@ -120,7 +120,7 @@ def _whole_without_gaps(form: FileForm, o) -> dict:
 
 
 def _write_npy(completion, form: FileForm, path: Path) -> None:
-    """By columns, which in the file are columns in Fortran order, or rows in C order."""
+    """Write columns, which in the file are columns in Fortran order, or rows in C order."""
     header = {
         "descr": np.lib.format.dtype_to_descr(completion.observations.values.dtype),
         "fortran_order": not form.transposed,
@@ -168,7 +168,7 @@ def _as_wide(names) -> np.ndarray:
 
 
 def _write_zarr(completion, form: FileForm, folder: Path) -> None:
-    """By columns, as many at a time as a chunk has."""
+    """Write columns, as many at a time as a chunk has."""
     zarr = needed_module("zarr", "zarr")
     o, shape = completion.observations, form.oriented(completion.shape)
     options = {

@@ -208,7 +208,7 @@ class _Gaps:
         return parts.deviations(*whole_and_noise(self.model, self.features, self.samples))
 
     def factors_and_ends(self, calibration: TableCalibration, level: float) -> tuple[np.ndarray, list[np.ndarray]]:
-        """By which predicted deviations are multiplied, and the ends of intervals in these.
+        """Factors of predicted deviations, and the ends of intervals in these.
 
         The factors are those of the features, and of the samples by what is known. Samples are rows of the table that
         was calibrated, and columns of its model.
@@ -221,7 +221,7 @@ class _Gaps:
         return of_samples[self.samples] * calibration.column_factors[self.features], ends
 
     def to_normal(self, calibration: TableCalibration) -> np.ndarray:
-        """By which predicted deviations are multiplied, so that normal 90 % intervals are ours."""
+        """Factors of predicted deviations with which normal 90 % intervals are ours."""
         factors, (low, high) = self.factors_and_ends(calibration, LEVEL)
         return factors * (high - low) / (2 * NORMAL)
 

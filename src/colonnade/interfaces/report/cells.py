@@ -143,7 +143,7 @@ def parts_of(completion):
 
 
 def units_of(completion, cells: Cells) -> Units:
-    """Those of the factor model's rows, else one level and spread for the table."""
+    """Units of the factor model's rows, or one level and spread for the table."""
     if completion.learned is not None:
         model = completion.learned.model
         spread = np.where((model.unit > 0) & np.isfinite(model.unit), model.unit, np.nan)

@@ -133,7 +133,7 @@ def bars_chart(shares, names, label: str, what: str) -> Markup:
 
 
 def _range(values) -> tuple[float, float]:
-    """From the least to the largest, with a margin where that does not overflow."""
+    """The range from the least to the largest, with a margin where that does not overflow."""
     low, high = float(np.min(values)), float(np.max(values))
     margin = 0.04 * (high / 2 - low / 2) * 2
     if low == high:

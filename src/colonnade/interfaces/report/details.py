@@ -151,7 +151,7 @@ def _svg(name: str, draw) -> str:
 
 
 def _inlined(svg: str, name: str) -> str:
-    """Without header, metadata and styles, with names of its own, a description and the colours of the page."""
+    """The drawing without header, metadata and styles, with own names, a description and the colours of the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.S)

@@ -1,4 +1,4 @@
-"""From measurements to a completion, also where columns that were read in full have gaps."""
+"""Make a completion from measurements, also where columns that were read in full have gaps."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def advise(done: list[Finished], losses: dict, spread: float) -> tuple[str, str 
 
 
 def _choice(equal: list[Finished]) -> tuple[str, str]:
-    """Of those that predict equally well, one that reads little, has intervals, is off least, is quick; in order."""
+    """The choice among equally good methods: it reads little, has intervals, is off least, is quick, in this order."""
     frugal = [r for r in equal if r.entries <= _MORE * min(r.entries for r in equal)]
     sure = [r for r in frugal if r.coverage is not None]
     able = sure or frugal
@@ -74,5 +74,5 @@ def _words(best: Finished, second: Finished) -> str:
 
 
 def _clearly_worse(best, other) -> bool:
-    """By more than chance, the columns or rows taken as independent; their root mean squares have the lighter tails."""
+    """Whether one is worse by more than chance; columns or rows count as independent, by their root mean squares."""
     return is_no_chance(np.sqrt(other) - np.sqrt(best), _CHANCE)

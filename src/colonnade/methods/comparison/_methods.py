@@ -60,7 +60,7 @@ class Task:
 
     @cached_property
     def noise_std(self) -> float:
-        """Of an entry about the plain space of the full columns; 0 if they cannot tell."""
+        """Deviation of an entry from the plain space of the full columns; 0 if they are too few."""
         d = self.observations.full_columns.size
         if d < 2:
             return 0.0

@@ -58,7 +58,7 @@ class Lesson:
     has_chosen_rank : bool
         Whether fewer directions than there are were chosen by leaving out.
     moved_rows : bool
-        Whether sweeps have moved the rows of the basis, so that it is no longer what the full columns alone teach.
+        Whether sweeps have moved the rows of the basis, so that it is not learned from the full columns alone.
     """
 
     space: ColumnSpace
@@ -77,7 +77,7 @@ class Lesson:
 def with_mean(lesson: Lesson, tame: Observations) -> Lesson:
     """The lesson that also knows the mean of the full columns, where a prior about zero would make it zero.
 
-    `tame` are the observations without those from which nothing is learned.
+    `tame` are the observations from which something is learned.
     """
     if not lesson.noise_variance or lesson.space.center is not None:
         return lesson
@@ -105,8 +105,8 @@ def learn(
     """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
 
     Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
-    least squares. Otherwise the choices with the least leave-one-out error are taken. Under a prior wild entries of
-    full columns teach nothing.
+    least squares. Otherwise the choices with the least leave-one-out error are taken. Under a prior nothing is learned
+    from outliers of full columns.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def learn(
     center : bool or "auto"
     shrinkage : float or "auto"
     random_state : None, int or numpy Generator
-        For which of many partial columns are asked; None asks the same ones every time.
+        Draws the partial columns whose entries are left out; None draws the same ones every time.
     tame : Observations, optional
-        The same without wild entries, if these are known from a whole of which the observations are a part.
+        The same without outliers, if these are known from a whole that the observations belong to.
     """
     if tame is None:
         tame = without_wild(observations) or observations
@@ -184,7 +184,7 @@ def _asked_columns(o: Observations, rng) -> np.ndarray:
 
 
 def _row_means(o: Observations) -> np.ndarray:
-    """Of the full columns, one after the other: they may be large."""
+    """Row means of the full columns, one column after the other because they may be large."""
     m, d = o.shape[0], o.full_columns.size
     means = np.zeros(m)
     for j in o.full_columns:
@@ -193,7 +193,7 @@ def _row_means(o: Observations) -> np.ndarray:
 
 
 def _misfits(space: ColumnSpace, o: Observations, row_means: Callable) -> int | None:
-    """In how many columns plain least squares leaves more than rounding errors; None if in half of them or more.
+    """Number of columns where plain least squares leaves more than rounding errors; None if it is half of them or more.
 
     Only columns that could show such errors are looked at.
     If many columns have fewer entries than there are directions, the prior is asked instead: the spectrum may fall so

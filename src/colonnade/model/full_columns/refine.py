@@ -75,7 +75,7 @@ def learn_and_refine(
 
 
 def _single(o: Observations, places) -> np.ndarray:
-    """Without those that gather in rows: typos do not, but a direction that only the partial columns have does."""
+    """Leave out places that gather in rows: typos do not, but a direction that only the partial columns have does."""
     if places.size == 0:
         return places
     m, d = o.shape[0], o.full_columns.size
@@ -158,16 +158,16 @@ def _sweeps(space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_
 
 @dataclass(frozen=True)
 class _Coefficients:
-    """Those of all columns.
+    """Coefficients of all columns.
 
     Attributes
     ----------
     Z : array of shape (r, n)
-        Less their mean; 0 for columns that teach nothing.
+        Less their mean; 0 for columns from which nothing is learned.
     center : array of shape (m,) or None
-        To which the mean belongs, if there is one.
+        The center that the mean belongs to, if there is one.
     covariance : array of shape (r, r)
-        Of the coefficients, with their uncertainty.
+        Covariance of the coefficients, with their uncertainty.
     n_full : int
         The number of full columns.
     """

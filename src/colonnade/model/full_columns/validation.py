@@ -75,7 +75,7 @@ class ValidationColumns:
         return self._squares(o.values.astype(np.float64) - (0 if center is None else center[o.rows]))
 
     def _squares(self, x) -> np.ndarray:
-        """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
+        """The squares of errors or entries, in units of the usual entry; outliers count as far as squares fit."""
         with np.errstate(over="ignore"):
             result = x / self.unit
             np.square(result, out=result)
@@ -105,10 +105,10 @@ def _weights_of(least) -> np.ndarray:
 
 
 def best_noise(losses, surprises) -> int:
-    """Of the noise variances within a standard error of the best, the one that makes the errors likeliest.
+    """The likeliest noise variance among those within a standard error of the best.
 
-    Where there is little to shrink the error hardly depends on the noise, and where there are few entries a single one
-    may decide it; how large the noise is all the errors tell.
+    Where there is little to shrink, the error hardly depends on the noise. Where there are few entries, a single one
+    may decide it. The likelihood of all errors shows how large the noise is.
     """
     loss, best = losses.mean(axis=0), int(np.argmin(losses.mean(axis=0)))
     some = (losses > 0).any(axis=1)  # By columns of zeros any noise would be too large.
