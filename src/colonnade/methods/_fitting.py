@@ -50,7 +50,7 @@ def in_halves(progress) -> tuple:
 
 
 def largest_rank(o: Observations) -> int:
-    """The most directions with no more numbers than there are entries: r (m + n - r) <= |O|, but 1 at least."""
+    """The largest rank with no more numbers than entries: r (m + n - r) <= |O|, but 1 at least."""
     m, n = o.shape
     root = np.sqrt(max(0.0, ((m + n) / 2) ** 2 - o.values.size))
     return int(np.clip((m + n) / 2 - root, 1, min(m, n)))
