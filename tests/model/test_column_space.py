@@ -55,7 +55,7 @@ def test_blocks_of_rows_agree_with_one_piece(rng, monkeypatch):
     A = rng.standard_normal((2_000, 7))
     whole = co.fit_column_space(A, rank=3)
     monkeypatch.setattr(column_space, "_TALL", 0)
-    monkeypatch.setattr(column_space, "_BLOCK_CELLS", 7 * 123)
+    monkeypatch.setattr(column_space, "CACHE_CELLS", 7 * 123)
     sizes, qr = [], linalg.qr
     monkeypatch.setattr(linalg, "qr", lambda X, **options: sizes.append(X.shape[0]) or qr(X, **options))
     parts = co.fit_column_space(A, rank=3)

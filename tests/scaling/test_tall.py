@@ -120,7 +120,7 @@ def test_a_column_space_whose_basis_is_written(rng, tmp_path, monkeypatch, cente
     m, d, r = 2_000, 12, 5
     A = rng.standard_normal((m, r)) @ rng.standard_normal((r, d)) + 1e-3 * rng.standard_normal((m, d)) + 1
     monkeypatch.setattr(column_space, "_TALL", 0)
-    monkeypatch.setattr(column_space, "_BLOCK_CELLS", 3_000)
+    monkeypatch.setattr(column_space, "CACHE_CELLS", 3_000)
     expected = co.fit_column_space(A, rank=r, center=center)
     on_disk(tmp_path, np.eye(2), A, size=5)
     entries = [{"first": 5 * k, "full": count} for k, count in enumerate((5, 5, 2))]

@@ -252,6 +252,8 @@ def refuse_mask(name: str, value) -> None:
         raise ValueError(f"{name} has masked entries, which have no meaning here; fill or drop them")
 
 
+NAMED = 3  # Rows, columns or names in a sentence; more are counted.
+LISTED = 8  # Names in a list of those to choose from.
 OR_AUTO = ", or 'auto'"  # Said of a setting that may be left to the data.
 
 

@@ -11,6 +11,8 @@ from .arguments import shown
 
 EXACT = 2**53  # Up to this size every whole number is a float64.
 BLOCK_CELLS = 4_000_000  # Cells that are read, drawn or filled at a time: 32 MB. No answer depends on it.
+CACHE_CELLS = 80_000  # Cells that a thread works on at a time: 640 kB, which stay in the second-level cache.
+HUGE = 1e100  # Ratios from here on are not told apart; squares of larger numbers may overflow.
 
 
 def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:

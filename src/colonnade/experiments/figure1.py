@@ -29,7 +29,7 @@ PAPER = {
 }
 QUICK = {**PAPER, "sizes": [400, 700, 1000], "ranks": [5, 10, 20]}
 COLUMNS = ("searched", "n", "r", "d", "s", "trial", "coherence", "error", "recovered")
-PAPER_COHERENCE = (1.9049, 4.1616)
+PAPER_COHERENCE = (1.9049, 4.1616)  # Least and largest coherence that the paper states.
 _MATRIX, _SAMPLE = 10, 11  # First words of the seeds.
 
 

@@ -38,7 +38,7 @@ COLUMNS = (
     *("r", "sigma", "alpha", "trial", "method", "columns", "rows"),
     *("entries_read", "error", "best_error", "column_coherence"),
 )
-PAPER_COHERENCE = (2.2929, 2.6792)
+PAPER_COHERENCE = (2.2929, 2.6792)  # Least and largest coherence that the paper states.
 METHODS = {"algorithm1": "Algorithm 1", "nystrom": "Nyström, full $W^+$", "nystrom_r": "Nyström, rank $r$"}
 _FACTORS, _NOISE, _SAMPLE, _CROSS = 20, 21, 22, 23  # First words of the seeds.
 

@@ -21,6 +21,7 @@ from .._support.arguments import (
     as_sizes,
     eps_of,
 )
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import one_blas_thread
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 Factors = tuple[ArrayLike, ArrayLike]
-_BLOCK_CELLS = 80_000  # Cells factored at a time: 640 kB, which stay in a processor's second-level cache.
 
 
 # ----------------------------------------------------------------------------------------------- coherences
@@ -363,7 +363,7 @@ def _tall_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     of U are then Q_k P_k.
     """
     n, m = A.shape
-    step = max(4 * m, _BLOCK_CELLS // m)
+    step = max(4 * m, CACHE_CELLS // m)
     if n <= 2 * step:
         return np.linalg.svd(A, full_matrices=False)
     blocks = [np.linalg.qr(A[lo : lo + step]) for lo in range(0, n, step)]

@@ -10,16 +10,21 @@ import numpy as np
 from scipy import linalg
 
 from .._support.arguments import as_choice, as_count, refuse_mask
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import in_threads, one_blas_thread, product
 from ..data.observations import Observations, pieces_at
 
 _TALL = 20_000  # Rows from which A is factored by blocks of rows.
-_BLOCK_CELLS = 80_000  # Cells of such a block: 640 kB, which stay in the second-level cache.
 _WIDE = 400  # Columns from which no more than the wanted directions are computed.
 _STORED_CELLS = 1 << 23  # Cells of the basis that are computed before they are written: 64 MB.
 _EXTRA = 10  # Directions that the search carries along beyond the wanted ones.
 _INDEPENDENT = 1e-6  # Share of the largest singular value; above it no digit says that columns depend on each other.
 _MOST_SWEEPS = 12  # Sweeps of the search; then everything is computed after all.
+
+
+def rank_ladder() -> np.ndarray:
+    """Ranks that are tried: each is 1.6 times the one before, so that every rank is at most 26 % from one of them."""
+    return np.unique(np.rint(1.6 ** np.arange(0, 30)).astype(int))
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ class _FullColumns:
         self._measure(scales)
 
     def blocks(self):
-        step = max(1, 16 * _BLOCK_CELLS // self.shape[1])
+        step = max(1, 16 * CACHE_CELLS // self.shape[1])
         return [(lo, min(lo + step, self.shape[0])) for lo in range(0, self.shape[0], step)]
 
     def _row_means(self, weights):
@@ -299,7 +304,7 @@ def _energy(values) -> float:
 def _left_svd(matrix):
     """Left singular vectors and singular values; of a wide matrix L Q those of L, which blocks of columns lead to."""
     m, d = matrix.shape
-    step = max(4 * m, _BLOCK_CELLS // m)
+    step = max(4 * m, CACHE_CELLS // m)
     if d > 2 * step:
         with one_blas_thread():
             blocks = range(0, d, step)
@@ -342,7 +347,7 @@ class _RowBlocks:
 
     def __init__(self, A: _FullColumns, rank, size: int | None = None):
         m, d = A.shape
-        self._A, self.edges = A, _edges(m, size or max(_BLOCK_CELLS // d, 4 * d))
+        self._A, self.edges = A, _edges(m, size or max(CACHE_CELLS // d, 4 * d))
         factors = A.mapped(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
         self._Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
         self._W, self.values, self.left = _directions_of(R, A, rank)

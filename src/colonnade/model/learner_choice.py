@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._support.numbers import HUGE
 from ..data.observations import Observations
 from .full_columns.learn import learn
 from .full_columns.out_of_line import solve_in_line
@@ -22,9 +23,7 @@ from .table import scaled_table, side_of_units
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
 FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
-_WIDEST = 1e100  # Ratio of numbers beyond which the square of one is lost beside that of the other.
 _LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
-_SURE = 2.0  # Standard errors by which the learner must predict better that has fewer of the entries.
 
 
 def better_factor_model(o: Observations, orientation="auto", seed: int = 0, progress=None, **limits) -> Learned | None:
@@ -45,13 +44,13 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     if trial is None:
         return None if has_most else learn_table(o, **given)
     gains = _gains(o, trial)
-    if is_no_chance(-gains, _SURE) or (has_most and not is_no_chance(gains, _LIKELY)):
+    if is_no_chance(-gains) or (has_most and not is_no_chance(gains, _LIKELY)):
         return None
     learned = learn_table(o, **given)
     if learned.is_exact or learned.held_out is None:
         return learned
     gains = _gains(o, learned.held_out)
-    is_better = is_no_chance(gains, _SURE) if has_most else not is_no_chance(-gains, _SURE)
+    is_better = is_no_chance(gains) if has_most else not is_no_chance(-gains)
     return learned if is_better else None
 
 
@@ -61,7 +60,7 @@ def _are_comparable(values) -> bool:
     if sizes.size == 0:
         return False
     usual = float(np.median(sizes))
-    return bool(1 / _WIDEST < usual < _WIDEST and sizes.max() / _WIDEST < usual)
+    return bool(1 / HUGE < usual < HUGE and sizes.max() / HUGE < usual)
 
 
 def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:

@@ -10,11 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations
 from .solve import Status
-
-_PIECE_CELLS = 100_000  # Numbers that a thread works on at a time: 800 kB, which stay in the cache.
 
 
 def deviations(completion, rows, columns) -> np.ndarray:
@@ -75,8 +74,8 @@ class _Asked:
         edges = [0, *(np.flatnonzero(changes) + 1).tolist(), self.which.size] if self.which.size else []
         for lo, hi in pairwise(edges):
             k, s = int(self.n_asked[lo]), int(self.n_known[lo])
-            width = min(k, max(1, _PIECE_CELLS // rank))
-            step = max(1, _PIECE_CELLS // ((s + width + rank) * rank))
+            width = min(k, max(1, CACHE_CELLS // rank))
+            step = max(1, CACHE_CELLS // ((s + width + rank) * rank))
             yield from ((a, min(a + step, hi), b, b + width) for a in range(lo, hi, step) for b in range(0, k, width))
 
     def part(self, first, last, begin, end) -> tuple[np.ndarray, np.ndarray]:

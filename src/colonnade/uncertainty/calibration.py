@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from .._support.numbers import HUGE
 from ..model.inverse_gamma import InverseGamma, fit_inverse_gamma
 from .parts import EQUAL_PARTS, Parts, fit_parts
 
@@ -27,7 +28,6 @@ _MOST_PREDICTED = 5_000  # Scores by which the strength of factors is learned; m
 _MEDIAN_SQUARE = 0.4549  # Of a standard normal variable.
 JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
 ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
-_LARGEST = 1e100  # Scores beyond which errors are not told apart.
 
 
 class Scores(NamedTuple):
@@ -57,7 +57,7 @@ class Scores(NamedTuple):
     def ratios(self) -> np.ndarray:
         """Errors in predicted deviations."""
         with np.errstate(over="ignore"):
-            return np.clip(self.errors / self.deviations, -_LARGEST, _LARGEST)
+            return np.clip(self.errors / self.deviations, -HUGE, HUGE)
 
 
 class Quantiles(NamedTuple):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import one_blas_thread
 from ..model.column_space import ColumnSpace, fit_column_space, with_offset
 from ..model.full_columns.optimism import optimism_of
@@ -20,7 +21,6 @@ from .certificate_table import Certificates
 from .column_verdict import ColumnVerdict
 from .factor_posterior import CERTIFICATE_FIELDS, certify_columns
 
-_BLOCK_CELLS = 130_000  # Cells measured at a time: 1 MB, which stays in the cache; 4,000,000 take 20 % longer.
 WEAK = 0.01  # Smallest eigenvalue; below it, noise may grow more than tenfold.
 OFF = 5.0  # Times the noise or the usual residual; a larger residual is not noise.
 DOUBTFUL = 3.0  # Times the same; a column with a larger residual is not called recovered.
@@ -132,7 +132,7 @@ def _measured(solution, noise_std: float) -> tuple[np.recarray, np.ndarray, np.n
     sizes, spreads = np.zeros(n), np.zeros(n)
     for count in np.unique(table.n_observed):
         alike = np.flatnonzero(table.n_observed == count)
-        step = max(1, _BLOCK_CELLS // max(1, count * max(1, solution.rank)))
+        step = max(1, CACHE_CELLS // max(1, count * max(1, solution.rank)))
         for lo in range(0, alike.size, step):
             _measure(solution, alike[lo : lo + step], int(count), (table, sizes, spreads), noise_std)
     return table, sizes, spreads

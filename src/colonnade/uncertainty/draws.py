@@ -20,8 +20,8 @@ from ..model.packed import as_int64, unpacked_all
 from ..model.prediction import keep_in_bounds
 from ..model.solve import solve_columns
 from .parts import Parts
+from .verdict import LEVEL
 
-LEVEL = 0.9  # Of the intervals with which the draws agree.
 NORMAL = float(ndtri((1 + LEVEL) / 2))  # Half the width of that interval of a standard normal variable.
 _PIECE_NUMBERS = 2_000_000  # Numbers of covariance matrices, or of drawn entries, at a time.
 

@@ -16,7 +16,7 @@ from .column_verdict import remedy
 from .explanation import Explanation, Similar
 
 _MOST_JUDGED = 20_000  # Columns up to which the verdict on a column is looked up: it is found for all of them at once.
-_N_SIMILAR = 5
+_N_SIMILAR = 5  # Similar columns that an explanation names.
 _NOTHING = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
 
 

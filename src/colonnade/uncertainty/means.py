@@ -26,20 +26,20 @@ import numpy as np
 from scipy import stats
 
 from .._support.arguments import as_generator
+from .._support.numbers import BLOCK_CELLS
 from .._support.threads import one_blas_thread
 from ..model.column_space import fit_column_space, with_offset
 from ..model.full_columns.hidden_columns import hidden_in_turn, offset_beside, some_of_the_full
 from ..model.prediction import filled_columns, is_filled
 from ..model.solve import Status
 
-_BLOCK_CELLS = 4_000_000
 _ROUNDING = 1e-6  # Share of the size of entries; less noise is lost to rounding in the formulas.
-_ASKED_COLUMNS = 1_000
+_ASKED_COLUMNS = 1_000  # Partial columns whose parts are hidden, at most, for time.
 _FEWEST_ENTRIES = 4  # Entries of a column; with fewer, no third of them is hidden.
 _SPLITS = 4  # Times that a random third of each asked column is hidden.
 _FEW_COLUMNS = 10  # Columns; fewer do not show how far means of columns like them are off.
 _FEWEST_FULL, MOST_FULL = 10, 200  # Full columns that are hidden in turn: at least, and at most for time.
-_FOLDS = 10
+_FOLDS = 10  # Parts of the full columns that are hidden in turn.
 # Levels of intervals at which errors of hidden full columns and of hidden parts are compared.
 _LEVELS = 0.5, 0.8, 0.9, 0.95
 
@@ -68,7 +68,7 @@ def means_and_ends(
         std = accuracy.noise_std if np.isfinite(accuracy.noise_std) else np.inf  # Nothing shows the noise.
         half = np.zeros(n)
         half[filled] = n_deviations * std * np.sqrt(max(1, solution.rank) / np.maximum(1, o.n_observed[filled]))
-        for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
+        for lo in range(0, filled.size, step := max(1, BLOCK_CELLS // m)):
             mean[filled[lo : lo + step]] = filled_columns(solution, filled[lo : lo + step]).mean(
                 axis=0, dtype=np.float64
             )
@@ -112,7 +112,7 @@ class _Model:
         with one_blas_thread():
             for s in np.unique(o.n_observed):
                 alike = np.flatnonzero(o.n_observed == s)
-                step = max(1, _BLOCK_CELLS // max(1, int(s * self.F.shape[1])))
+                step = max(1, BLOCK_CELLS // max(1, int(s * self.F.shape[1])))
                 for lo in range(0, alike.size, step):
                     which = alike[lo : lo + step]
                     F_sum = total if total.ndim == 1 else total[which]

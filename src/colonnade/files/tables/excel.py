@@ -17,15 +17,14 @@ from ..._support.arguments import printable, shown
 from ..._support.numbers import rounded_words
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
-from .csv import MISSING, has_header, has_row_names
+from .csv import MISSING, SAMPLE_LINES, has_header, has_row_names
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory, refuse_one_column
 from .wide_csv import whole_columns
 
 _NOTHING = frozenset(MISSING)
-_SAMPLE = 200  # Rows that decide whether there are names, as in text tables.
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _ALWAYS_READ = "", "_rels", "docProps", "xl", "xl/_rels", "xl/theme"  # Folders of parts that belong to all sheets.
-_MOST_ROWS = 2**20  # That Excel itself allows.
+MOST_ROWS = 2**20  # Rows of a sheet that Excel allows.
 _AS_CSV = "save the sheet as csv or Parquet"
 
 
@@ -70,7 +69,7 @@ def read_excel(
         warnings.simplefilter("ignore")  # Of openpyxl, about styles and features that are not read here.
         found = _sheet(path, sheet, limit)
     nothing = _NOTHING.union(missing)
-    lines = [[_as_text(cell, nothing) for cell in row] for row in found.rows[:_SAMPLE]]
+    lines = [[_as_text(cell, nothing) for cell in row] for row in found.rows[:SAMPLE_LINES]]
     header = has_header(lines) if header == "auto" else header
     if len(lines) <= header:
         raise ValueError(f"{printable(path)}, sheet {shown(found.name)}, has a line of names and no row")
@@ -233,8 +232,8 @@ def _rows(path: Path, sheet, limit: float | None) -> list[list]:
     """The rows without what is empty at their ends; what would not fit is refused on the way."""
     rows, width = [], 0
     for row in _each(path, sheet.iter_rows(values_only=True)):
-        if len(rows) == _MOST_ROWS:  # A row may have any number; those before it would be made up.
-            raise ValueError(f"{printable(path)} is damaged or not an xlsx file: it has more than {_MOST_ROWS:,} rows")
+        if len(rows) == MOST_ROWS:  # A row may have any number; those before it would be made up.
+            raise ValueError(f"{printable(path)} is damaged or not an xlsx file: it has more than {MOST_ROWS:,} rows")
         cells = list(row)
         while cells and cells[-1] is None:
             cells.pop()
@@ -257,7 +256,7 @@ def _without_margin(path: Path, name: str, rows: list[list]) -> tuple[int, list[
 def _formats(sheet, top: int, left: int) -> dict[int, str]:
     """The number format of every column, as its first number or date below the first row has it."""
     found: dict[int, str] = {}
-    for row in sheet.iter_rows(min_row=top + 2, max_row=top + 1 + _SAMPLE):
+    for row in sheet.iter_rows(min_row=top + 2, max_row=top + 1 + SAMPLE_LINES):
         for cell in row:
             if cell.value is not None and not isinstance(cell.value, (str, bool)):
                 found.setdefault(cell.column - 1 - left, cell.number_format)

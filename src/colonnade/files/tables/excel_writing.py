@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import printable
+from .excel import MOST_ROWS
 from .kinds import FileForm, needed_module
 from .table_writers import titles_of, with_aside
 
-_MOST_ROWS, _MOST_COLUMNS, _LONGEST = 1_048_576, 16_384, 32_767  # Rows, columns and characters that Excel allows.
+_MOST_COLUMNS, _LONGEST = 16_384, 32_767  # Columns of a sheet and characters of a cell that Excel allows.
 _COLOUR = "FFF2CC"  # A light yellow, on which black text is read easily.
 _PLAIN_SHEET, _LEGEND = "Table", "Legend"
 
@@ -140,8 +141,8 @@ def _allowed(path: Path, value) -> tuple:
 
 
 def _refuse_large(path: Path, rows: int, columns: int, remedy: str = "; write Parquet or csv") -> None:
-    if rows > _MOST_ROWS or columns > _MOST_COLUMNS:
+    if rows > MOST_ROWS or columns > _MOST_COLUMNS:
         raise ValueError(
-            f"a sheet of Excel holds at most {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns; {printable(path.name)}"
+            f"a sheet of Excel holds at most {MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns; {printable(path.name)}"
             f" would need {rows:,} and {columns:,}{remedy}"
         )

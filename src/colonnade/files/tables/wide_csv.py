@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import printable, shown
-from ..._support.numbers import EXACT
+from ..._support.numbers import BLOCK_CELLS, EXACT
 from ...data.frame_numbers import matrix_of_frame
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
@@ -20,7 +20,6 @@ from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, refuse_beyond_memory, refu
 from .numerals import STYLES
 from .styles import first_look, known_cells, may_be_grouped, plain_lines, settled
 
-_BLOCK_CELLS = 1_000_000  # Cells that are looked at together.
 _NOTHING = frozenset(MISSING)
 
 
@@ -198,7 +197,7 @@ def whole_columns(matrix: np.ndarray) -> dict:
     import pyarrow
 
     found = {}
-    step = max(1, _BLOCK_CELLS // len(matrix))
+    step = max(1, BLOCK_CELLS // len(matrix))
     for lo in range(0, matrix.shape[1], step):
         block = matrix[:, lo : lo + step]
         is_whole = np.isnan(block) | ((block == np.rint(block)) & (np.abs(block) <= EXACT))

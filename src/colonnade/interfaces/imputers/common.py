@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..._support.arguments import OR_AUTO, as_count, as_real, as_seed, is_auto
-from ..._support.numbers import array_of, numbers_of
+from ..._support.numbers import CACHE_CELLS, array_of, numbers_of
 from ..._support.threads import in_threads, one_blas_thread
 from ...completion import Completion, complete
 from ...data.frame_numbers import matrix_of_frame
@@ -24,7 +24,6 @@ from ...model.solution import Solution
 from ...model.solve import solve_columns
 from ...uncertainty.draws import LEVEL, NORMAL
 
-_BLOCK_CELLS = 100_000  # Cells that are filled at a time: 800 kB, which stay in the cache.
 _BLOCK_SAMPLES = 64  # Samples filled at a time, at least; they may share one factorisation.
 
 
@@ -182,7 +181,7 @@ class CompleteSideImputer(Imputer):
         """A copy of the samples, shape (k, n_features_in_), with their gaps filled."""
         k, n_features = samples.shape
         filled = np.empty((k, n_features), samples.dtype)
-        step = max(_BLOCK_SAMPLES, _BLOCK_CELLS // n_features)
+        step = max(_BLOCK_SAMPLES, CACHE_CELLS // n_features)
         if k <= step:
             self._fill(samples, filled)
             return filled

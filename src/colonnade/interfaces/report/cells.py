@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._support.arguments import printable
+from ...uncertainty.verdict import LEVEL
 
-LEVEL = 0.9  # Of every interval on the page.
 _MOST_ON_A_SIDE = 400  # Rows or columns of a picture: about the pixels that it has on a screen.
 _MIXED_UNITS = 3.0  # Ratio of spreads, or levels in spreads, from which one colour scale for all would hide most rows.
 _LONGEST_NAME, _LONGEST_COMMAND = 60, 2_000  # Characters.

@@ -17,7 +17,7 @@ from .rendering import rendered
 _LONGEST_LABEL = 34  # Characters of a name that fit left of the picture.
 _MOST_NEW = 30  # New models in the picture and in the tables.
 _MOST_LINES = 40  # Models in the picture.
-_MOST_REMARKS = 60
+_MOST_REMARKS = 60  # Remarks on the page.
 _MOST_SURPRISES = 8  # Questions per new model.
 _NEIGHBOURS = 2  # Known models shown above and below each new one.
 _LEFT, _WIDTH, _STEP, _TOP = 250.0, 440.0, 20.0, 12.0  # Of the picture, in units of its view box.

@@ -11,7 +11,6 @@ from ._results import Finished, label
 
 _EXACT = 1e-8  # Relative error up to which data count as recovered.
 _HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
-_CHANCE = 2.0  # Standard errors within which two errors count as equal.
 _SLIGHT = 1.01  # Ratio of two errors up to which neither method is preferred, even if it is no chance.
 _LARGE = (
     1.25  # Ratio to the least error beyond which an error is never called about equal; the advice then names chance.
@@ -75,4 +74,4 @@ def _words(best: Finished, second: Finished) -> str:
 
 def _clearly_worse(best, other) -> bool:
     """Whether one is worse by more than chance; columns or rows count as independent, by their root mean squares."""
-    return is_no_chance(np.sqrt(other) - np.sqrt(best), _CHANCE)
+    return is_no_chance(np.sqrt(other) - np.sqrt(best))

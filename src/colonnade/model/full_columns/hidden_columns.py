@@ -9,7 +9,7 @@ import numpy as np
 
 from ...data.observations import Observations
 
-_CELLS = 1_000_000  # Cells of the full columns that are used, in fewer rows if there are more.
+FULL_CELLS = 1_000_000  # Cells of the full columns that are used, in fewer rows if there are more.
 _MOST_ENTRIES = 100  # Entries that are left of a hidden column, at most.
 DRAWS = 3  # Draws of the entries that are left.
 
@@ -36,7 +36,7 @@ def some_of_the_full(o: Observations, most: int) -> tuple[np.ndarray, np.ndarray
     """Some of the full columns in some rows, evenly chosen: the rows, float64 values, and weights if any."""
     m, full = o.shape[0], o.full_columns
     full = full[np.linspace(0, full.size - 1, min(full.size, most)).astype(int)]
-    rows = np.linspace(0, m - 1, min(m, _CELLS // max(1, full.size))).astype(int)
+    rows = np.linspace(0, m - 1, min(m, FULL_CELLS // max(1, full.size))).astype(int)
     at = o.indptr[full] + rows[:, None]
     return rows, o.values[at].astype(np.float64), None if o.weights is None else o.weights[at].astype(np.float64)
 

@@ -15,19 +15,17 @@ import numpy as np
 from ..._support.arguments import as_generator, is_auto
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
-from ..column_space import ColumnSpace, fit_about_means, fit_column_space, truncated, with_offset
-from ..leaving_out import MANY_COLUMNS, is_no_chance, leave_one_out
+from ..column_space import ColumnSpace, fit_about_means, fit_column_space, rank_ladder, truncated, with_offset
+from ..leaving_out import FEW_ENTRIES, MANY_COLUMNS, is_no_chance, leave_one_out
 from ..solve import solve_columns
 from .validation import ValidationColumns, best_noise, losses_with_midpoints, with_midpoints
 from .wild_entries import without_wild
 
 _ASKED_ENTRIES = 4_000  # Entries of partial columns that are left out.
 _ASKED_COLUMNS = 20, 200  # Columns of these entries, at least and at most.
-_FEW_ENTRIES = 30  # Entries; with fewer, full columns are hidden instead.
 _PRETENDED = 4, 200  # A quarter of the full columns becomes partial; a half of up to 200.
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # Noise variances that are tried, as shares of an entry's variance.
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # Variances of an offset of whole columns that are tried, in variances of an entry.
-_RANK_GROWTH = 1.6
 _LESS_NOISE = 0.01  # Share of the noise beside all directions; with fewer directions the noise is not smaller.
 _AS_GOOD = 1.006  # Times the mean square error of all directions that those before a drop may have.
 _STEP = 0.5  # Share to which the variance of directions falls at a drop, at most.
@@ -35,7 +33,7 @@ _LIKELY = 0.5  # Standard errors by which another center or offset must predict 
 _ALL_DIRECTIONS = "the maximum available"
 _TOO_SHORT = 0.25  # Share of the columns that may have fewer entries than there are directions in exact data.
 # Largest residuals of exact data, relative to the column.
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
+ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 # Largest errors of their left-out entries, which are larger.
 _ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}
 _OF_SPREAD = 1e-3  # Share of a column's distance from the row means; larger errors are noise beside an offset.
@@ -162,7 +160,7 @@ def learn(
         return without_judging("not tested, because squares of such numbers overflow; rescale the data")
     n_full = observations.full_columns.size
     # A few columns say little of others: half of many full ones, with entries hidden, say more.
-    if observations.n_observed[asked].sum() < _FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
+    if observations.n_observed[asked].sum() < FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
         pretended = _pretend(observations, rng)
         if pretended is not None:
             lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
@@ -209,7 +207,7 @@ def _misfits(space: ColumnSpace, o: Observations, row_means: Callable) -> int | 
     size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
     checked = o.n_observed > space.rank
     checked &= (size > 0) | (size[checked].max() == 0)  # Zeros fit whatever the others do.
-    fits = off <= _ROUNDING[space.basis.dtype] * size
+    fits = off <= ROUNDING[space.basis.dtype] * size
     if np.median(fits[checked]) < 1:
         return None
     # With hardly more entries than directions anything fits, but not the entries that are left out.
@@ -314,8 +312,7 @@ def _judge(space: ColumnSpace, asked: ValidationColumns, noise) -> _Candidate:
 
 def _ranks(space: ColumnSpace) -> list[int]:
     """Ranks worth a try in plain least squares: a geometric ladder, and where the variances drop most."""
-    ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
-    return sorted({int(k) for k in [*ladder, *np.argsort(_steps(space))[:3] + 1] if 0 < k < space.rank})
+    return sorted({int(k) for k in [*rank_ladder(), *np.argsort(_steps(space))[:3] + 1] if 0 < k < space.rank})
 
 
 def _largest_drop(space: ColumnSpace) -> int | None:

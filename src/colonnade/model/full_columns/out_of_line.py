@@ -20,7 +20,7 @@ from .wild_entries import Screening, code_places
 _FAR = 20.0  # Deviations of the prior, and times the median of the column; nearer entries are no outliers.
 _FORETOLD = 0.5  # Share of its distance; an entry that others predict to within it is no outlier.
 _WORTHWHILE = 1.1  # Ratio of the other entries' errors with and without the outlier, at least.
-_PIECE_ENTRIES = 1_000_000
+_PIECE_ENTRIES = 1_000_000  # Entries of columns that are looked at together: 8 MB. No answer depends on it.
 _ROWS = 65_536  # Rows of a basis that are squared at a time.
 
 

@@ -12,23 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._support.arguments import as_generator
+from ..._support.numbers import HUGE
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
 from ..column_space import fit_column_space, with_offset
-from ..leaving_out import leave_one_out, squares_of_others
+from ..leaving_out import FEW_ENTRIES, leave_one_out, squares_of_others
 from ..posterior import deviations_of, plain_noise
 from ..solve import Status, solve_columns
-from .hidden_columns import offset_beside
+from .hidden_columns import FULL_CELLS, offset_beside
 from .learn import penalty_of
 from .optimism import optimism_of
 
-_ASKED_ENTRIES = 20_000
+_ASKED_ENTRIES = 20_000  # Entries of partial columns that are left out, about; more take time.
 _BEYOND_CHANCE = 0.05  # Share of the rows that no partial column shows, beyond the share that chance leaves.
 _FEWEST_FULL, _MOST_HIDDEN = 8, 100  # Full columns that are needed to hide some, and those that are hidden at most.
-_FOLDS = 5
-_CELLS = 1_000_000  # Cells of the full columns that are used, in fewer rows if there are more.
-_FEW_ENTRIES = 30  # Entries; fewer do not show how large errors are.
-_FAR = 1e100  # Deviations beyond which errors are not told apart.
+_FOLDS = 5  # Parts of the hidden full columns; each part is predicted from all others.
 _ONE_DEVIATION = 0.6827  # Share of Gaussian errors below one deviation.
 
 
@@ -128,7 +126,7 @@ def _of_full_columns(completion, shown) -> Trials | None:
     full, partial = o.full_columns, o.partial_columns
     if full.size < _FEWEST_FULL or not partial.size:
         return None
-    most = max(2, _CELLS // full.size // 2)
+    most = max(2, FULL_CELLS // full.size // 2)
     rows = np.sort(np.concatenate([_evenly(np.flatnonzero(kind), most) for kind in (shown, ~shown)]))
     A = o.values[o.indptr[full] + rows[:, None]].astype(np.float64)
     rng, center = as_generator(0), completion.space.center is not None
@@ -191,10 +189,10 @@ class ErrorScales(NamedTuple):
 def error_scales(trials: Trials) -> ErrorScales:
     """Scales of all errors, each for the unseen entries that it stands for, and of those of entries left out."""
     with np.errstate(over="ignore"):
-        ratios = np.minimum(np.abs(trials.errors) / trials.deviations, _FAR)
+        ratios = np.minimum(np.abs(trials.errors) / trials.deviations, HUGE)
     told, ours = ratios > 0, trials.is_left_out & (ratios > 0)
     counted = told & (trials.weights > 0)
-    if min(counted.sum(), ours.sum()) < _FEW_ENTRIES:
+    if min(counted.sum(), ours.sum()) < FEW_ENTRIES:
         return ErrorScales()
     order = np.argsort(ratios[counted])
     shares = np.cumsum(trials.weights[counted][order])
