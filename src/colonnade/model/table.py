@@ -194,7 +194,7 @@ def unit_range(o: Observations) -> float:
     if found.size < 2:
         return 0.0
     by_chance = _LOG_VARIANCE * float(np.mean(1 / counts[counts > 0]))
-    return float(np.sqrt(max(0.0, np.var(found) - by_chance)))
+    return float(np.sqrt(max(0.0, float(np.var(found)) - by_chance)))
 
 
 def _means(groups, values, count: int) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from ..._support.arguments import as_choice, as_generator
 from ...completion import Completion, complete
 from ...data.observations import Observations
-from ...model.column_space import fix_signs
+from ...model.directions import fix_signs
 from ...model.factor_model import FactorModel
 from ...model.learned import Learned, solve_new_columns
 from ...model.leverage import leave_out, whole_and_noise

@@ -22,7 +22,8 @@ import numpy as np
 from ..._support.arguments import is_auto
 from ..._support.threads import in_threads, one_blas_thread
 from ...data.observations import Observations
-from ..column_space import ColumnSpace, fix_signs
+from ..column_space import ColumnSpace
+from ..directions import fix_signs
 from ..leaving_out import columns_alike, least_noise
 from ..solve import Status, solve_columns
 from .learn import Lesson, learn, penalty_of, with_mean
