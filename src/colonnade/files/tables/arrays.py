@@ -120,7 +120,8 @@ def _listed(headers: dict) -> str:
 
 def _names(arrays, headers: dict, shape) -> tuple[dict, tuple]:
     """Names of rows and columns that lie beside the matrix, and under which keys."""
-    names, keys = {}, [None, None]
+    names: dict = {}
+    keys: list[str | None] = [None, None]
     for side, (argument, candidates) in enumerate((("row_names", _ROW_KEYS), ("column_names", _COLUMN_KEYS))):
         for candidate in candidates:
             length, dtype = headers.get(candidate, (None, None))

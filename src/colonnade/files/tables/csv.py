@@ -97,7 +97,9 @@ def _lines(record: re.Pattern, head: bytes, at: int, is_cut: bool) -> Iterator[t
     """Where the first lines that are not empty begin, and these; not the last one if others may follow it."""
     count = 0
     while at < len(head) and count < SAMPLE_LINES:
-        end = record.match(head, at).end()
+        found = record.match(head, at)
+        assert found is not None, "a record may be of any kind"
+        end = found.end()
         if is_cut and end == len(head):
             return
         line = head[at:end].rstrip(b"\r\n")

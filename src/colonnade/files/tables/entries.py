@@ -143,7 +143,8 @@ def _positions(labels, field: str, names, length: int) -> np.ndarray:
         return at
     coded = labels.dictionary_encode().unify_dictionaries()
     texts = [str(label) for label in coded.chunk(0).dictionary.to_pylist()] if coded.num_chunks else []
-    position, twice = {}, set()
+    position: dict[str, int] = {}
+    twice = set()
     for k, name in enumerate(names):
         if position.setdefault(name, k) != k:
             twice.add(name)

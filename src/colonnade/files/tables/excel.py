@@ -76,9 +76,10 @@ def read_excel(
     titles = [_as_text(cell, frozenset()) for cell in found.rows[0]] if header else None
     if row_names == "auto":
         named = {str(name) for one in (ignore, only) for name in named_columns(one)}
-        is_named = (titles[0] if header else "0") in named
+        first = None if titles is None else titles[0]
+        is_named = (first if header else "0") in named
         names = [[_as_text(row[0], nothing)] for row in found.rows[header:]]
-        row_names = not is_named and has_row_names(names, titles[0] if header else None)
+        row_names = not is_named and has_row_names(names, first)
     return _observations(path, found, header, int(row_names), titles, nothing, {"ignore": ignore, "only": only})
 
 
@@ -92,7 +93,7 @@ def _observations(path: Path, sheet: Sheet, header, row_names: int, titles, noth
     raw = [[row[j + row_names] for row in body] for j in range(n)]
     columns = [[None if _is_nothing(cell, nothing) else cell for cell in cells] for cells in raw]
     named = set(split(labels, [None] * n, **given)[0])  # The rest is left out by its name.
-    kinds = [None] * n
+    kinds: list[str | None] = [None] * n
     for j in sorted(named):
         kinds[j] = _kind(path, columns[j], partial(_place, sheet, header, j + row_names))
     used, aside = split(labels, kinds, **given)
@@ -176,18 +177,17 @@ def _sheet(path: Path, wanted, limit: float | None) -> Sheet:
 
 def _parts(archive: zipfile.ZipFile) -> dict[str, str]:
     """Where in the archive the sheets are, by name, hidden ones last."""
-    links = {
-        one.get("Id"): one.get("Target") for one in ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
-    }
+    relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    links = {one.get("Id", ""): one.get("Target", "") for one in relations}
     book = ElementTree.fromstring(archive.read("xl/workbook.xml"))
     sheets = [one for one in book.iter() if one.tag.rpartition("}")[2] == "sheet"]
     sheets.sort(key=lambda one: one.get("state", "visible") != "visible")
     found = {}
     for one in sheets:
-        target = links[one.get(_RELATION)]
+        target = links[one.get(_RELATION, "")]
         part = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
         if "worksheets/" in part:  # Charts have sheets of their own.
-            found[one.get("name")] = part
+            found[one.get("name", "")] = part
     return found
 
 
@@ -230,7 +230,8 @@ def _refuse_merged_and_uncomputed(path: Path, name: str, archive: zipfile.ZipFil
 
 def _rows(path: Path, sheet, limit: float | None) -> list[list]:
     """The rows without what is empty at their ends; what would not fit is refused on the way."""
-    rows, width = [], 0
+    rows: list[list] = []
+    width = 0
     for row in _each(path, sheet.iter_rows(values_only=True)):
         if len(rows) == MOST_ROWS:  # A row may have any number; those before it would be made up.
             raise ValueError(f"{printable(path)} is damaged or not an xlsx file: it has more than {MOST_ROWS:,} rows")

@@ -72,7 +72,7 @@ def _write_table(sheet, M, row_names, column_names, form: FileForm, marking) -> 
         cells = [] if names is None else [_cell(sheet, path, names[i], formats.get(-1))]
         for k, column in enumerate(columns):
             j = position.get(k)
-            value = column[i] if j is None else _number(M[i, j], j in form.whole)
+            value = column[i] if column is not None else _number(M[i, j], j in form.whole)
             fill = colour if j is not None and mask[i, j] else None
             cells.append(_cell(sheet, path, value, formats.get(k), fill))
         sheet.append(cells)
@@ -126,9 +126,10 @@ def _cell(sheet, path: Path, value, number_format: str | None = None, fill=None)
 
 def _allowed(path: Path, value) -> tuple:
     """The value as Excel can hold it, and whether it is text."""
+    if isinstance(value, (datetime, time)) and value.tzinfo is not None:
+        return value.isoformat(), True
     if isinstance(value, (bool, int, float, Decimal, date, time, timedelta)):
-        has_zone = isinstance(value, (datetime, time)) and value.tzinfo is not None
-        return (value.isoformat(), True) if has_zone else (value, False)
+        return value, False
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     text = ILLEGAL_CHARACTERS_RE.sub(lambda found: repr(found[0])[1:-1], str(value))

@@ -48,7 +48,7 @@ def read_parquet(path: Path, row_names, limit: float | None = None, *, ignore=()
         "parquet",
         metadata=schema.metadata,
         index=names,
-        index_types=[schema.field(k).type for k in index],
+        index_types=tuple(schema.field(k).type for k in index),
         aside=aside,
         whole={k: kind for k, kind in enumerate(values.schema.types) if _is_whole(kind)},
     )

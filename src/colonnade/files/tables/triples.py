@@ -282,7 +282,7 @@ def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list]:
     occurs[labels] = True
     found = np.flatnonzero(occurs)
     if found.size == top:
-        return labels, range(top)
+        return labels, list(range(top))
     position = np.cumsum(occurs) - 1
     return position[labels], found.tolist()
 

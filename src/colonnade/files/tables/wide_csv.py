@@ -196,7 +196,7 @@ def whole_columns(matrix: np.ndarray) -> dict:
     """The columns whose known cells are whole numbers that float64 holds exactly, and -0 is not one of them."""
     import pyarrow
 
-    found = {}
+    found: dict = {}
     step = max(1, BLOCK_CELLS // len(matrix))
     for lo in range(0, matrix.shape[1], step):
         block = matrix[:, lo : lo + step]
