@@ -21,7 +21,7 @@ from .selection import first_trial, learn_table
 from .table import scaled_table, side_of_units
 
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
-FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
+FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries together say more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
 _LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
 
