@@ -273,7 +273,7 @@ def whole_if_all_are(labels: list, field: str) -> list:
     return labels
 
 
-def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list]:
+def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list | range]:
     top = int(labels.max()) + 1
     if top > 4 * labels.size + 1_000_000:  # The labels are too scattered for a table.
         found, codes = np.unique(labels, return_inverse=True)
@@ -282,7 +282,7 @@ def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list]:
     occurs[labels] = True
     found = np.flatnonzero(occurs)
     if found.size == top:
-        return labels, list(range(top))
+        return labels, range(top)  # Positions: there are no names.
     position = np.cumsum(occurs) - 1
     return position[labels], found.tolist()
 
