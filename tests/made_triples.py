@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from colonnade.model import column_space
+from colonnade.model import directions
 from colonnade.scaling import block_learning, blocks
 
 from problems import hide, low_rank
@@ -82,4 +82,4 @@ def broken(rng, kind):
 def everything_is_tall(monkeypatch):
     monkeypatch.setattr(blocks, "exceeds_memory", lambda shape, memory: True)
     monkeypatch.setattr(block_learning, "_COPIES", 1e9)
-    monkeypatch.setattr(column_space, "_TALL", 0)
+    monkeypatch.setattr(directions, "_TALL", 0)

@@ -26,7 +26,7 @@ def main() -> None:
     except SystemExit as end:
         code = end.code
         raise
-    finally:  # all is done or undone: what the interpreter still tidies up needs no interrupt
+    finally:  # All is done or undone; what the interpreter still tidies up needs no interrupt.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with_threads(code)
 

@@ -132,7 +132,7 @@ def test_blocks_of_samples_change_nothing(rng, Imputer, monkeypatch):
     _, known = table(rng, Imputer, noise=0.3)
     imputer = Imputer().fit(known)
     whole = imputer.transform(known)
-    monkeypatch.setattr("colonnade.interfaces.imputers.common._BLOCK_CELLS", 7 * known.shape[1])
+    monkeypatch.setattr("colonnade.interfaces.imputers.common.CACHE_CELLS", 7 * known.shape[1])
     np.testing.assert_allclose(imputer.transform(known), whole, rtol=1e-12, atol=1e-12)
 
 

@@ -67,7 +67,7 @@ def test_coherence_of_factors_is_that_of_the_matrix(seed):
 @pytest.mark.parametrize("n, cells", ((1_023, 0), (9, 0), (1_000, 400)))
 def test_the_coherence_of_a_long_matrix_is_that_of_lapack(rng, monkeypatch, n, cells):
     """Blocks in two levels, with a last block that has fewer rows than columns; and a matrix of one block."""
-    monkeypatch.setattr(theory, "_BLOCK_CELLS", cells)
+    monkeypatch.setattr(theory, "CACHE_CELLS", cells)
     A = rng.standard_normal((n, 5)) * [1, 1e-2, 1e-4, 1e-6, 1e-8] @ random_basis(rng, 5, 5).T
     A[0] *= 30
     U, sigma, V = theory._tall_svd(A)

@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 
 import colonnade as co
-from colonnade.model import column_space
+from colonnade.model import column_space, directions
 
 from problems import low_rank, orthonormality, space_angle
 
@@ -36,7 +36,7 @@ def test_basis_is_that_of_the_svd(rng, shape, noise):
 def test_only_the_wanted_directions_of_a_wide_matrix(rng, noise, monkeypatch):
     L, R = low_rank(rng, 900, 500, 6)
     A = L @ R + noise * rng.standard_normal((900, 500))
-    monkeypatch.setattr(column_space, "_by_qr", None)  # the search must do it alone
+    monkeypatch.setattr(column_space, "directions_by_qr", None)  # the search must do it alone
     space = co.fit_column_space(A, rank=6)
     check(A, space.basis, 6)
     V, values, _ = linalg.svd(A, full_matrices=False)
@@ -54,8 +54,8 @@ def test_a_wide_matrix_without_a_gap_is_computed_in_full(rng):
 def test_blocks_of_rows_agree_with_one_piece(rng, monkeypatch):
     A = rng.standard_normal((2_000, 7))
     whole = co.fit_column_space(A, rank=3)
-    monkeypatch.setattr(column_space, "_TALL", 0)
-    monkeypatch.setattr(column_space, "_BLOCK_CELLS", 7 * 123)
+    monkeypatch.setattr(directions, "_TALL", 0)
+    monkeypatch.setattr(directions, "CACHE_CELLS", 7 * 123)
     sizes, qr = [], linalg.qr
     monkeypatch.setattr(linalg, "qr", lambda X, **options: sizes.append(X.shape[0]) or qr(X, **options))
     parts = co.fit_column_space(A, rank=3)

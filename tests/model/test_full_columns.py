@@ -33,7 +33,7 @@ def test_every_hidden_column_is_apart_from_the_others_and_keeps_as_many_entries_
 
 
 def test_some_of_the_full_are_rows_of_full_columns(rng, monkeypatch):
-    monkeypatch.setattr("colonnade.model.full_columns.hidden_columns._CELLS", 60)
+    monkeypatch.setattr("colonnade.model.full_columns.hidden_columns.FULL_CELLS", 60)
     M = rng.standard_normal((40, 12))
     known, seen = hide(rng, M, 8, 5)
     rows, A, _ = some_of_the_full(co.Observations.from_dense(known), 6)

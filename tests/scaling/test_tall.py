@@ -9,7 +9,7 @@ import colonnade as co
 from colonnade.files.results.block_files import Block, write_entries
 from colonnade.files.results.checkpoints import publish_array
 from colonnade.files.results.disk_columns import FullColumns, RowFile
-from colonnade.model import column_space
+from colonnade.model import directions
 from colonnade.model.full_columns.learn import Lesson
 from colonnade.model.full_columns.wild_entries import Screening
 from colonnade.model.kernels import gram_kernels
@@ -119,8 +119,8 @@ def test_kernels_agree_with_numpy(rng, dtype):
 def test_a_column_space_whose_basis_is_written(rng, tmp_path, monkeypatch, center):
     m, d, r = 2_000, 12, 5
     A = rng.standard_normal((m, r)) @ rng.standard_normal((r, d)) + 1e-3 * rng.standard_normal((m, d)) + 1
-    monkeypatch.setattr(column_space, "_TALL", 0)
-    monkeypatch.setattr(column_space, "_BLOCK_CELLS", 3_000)
+    monkeypatch.setattr(directions, "_TALL", 0)
+    monkeypatch.setattr(directions, "CACHE_CELLS", 3_000)
     expected = co.fit_column_space(A, rank=r, center=center)
     on_disk(tmp_path, np.eye(2), A, size=5)
     entries = [{"first": 5 * k, "full": count} for k, count in enumerate((5, 5, 2))]

@@ -108,7 +108,7 @@ def as_probabilities(value, n_columns: int) -> np.ndarray:
             f"probabilities must be {n_columns:,} real numbers, one per column; got {p.dtype} of shape {p.shape}"
         )
     p = p.astype(np.float64)
-    if not (p > 0).all():  # also where p is NaN
+    if not (p > 0).all():  # NaN is refused too.
         j = int(np.flatnonzero(~(p > 0))[0])
         raise ValueError(f"probabilities must be positive; probabilities[{j}] is {p[j]}")
     if not abs(p.sum() - 1) <= min(max(n_columns, 8) * max(eps_of(value), 1e-12), 1e-3):
@@ -198,7 +198,8 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
         raise TypeError(f"{name} must be whole numbers, because the data have no names; got {shown(given.flat[0])}")
     places = dict(zip(names, range(length)))
     twice = Counter(names) if len(places) < length else {}
-    asked = [one if one in places else f"{one} 00:00:00" for one in map(str, given.flat)]  # of a day its beginning
+    # A day stands for its beginning.
+    asked = [one if one in places else f"{one} 00:00:00" for one in map(str, given.flat)]
     for one, full in zip(given.flat, asked):
         found = twice.get(full, 1) if full in places else 0
         if found != 1:
@@ -251,19 +252,21 @@ def refuse_mask(name: str, value) -> None:
         raise ValueError(f"{name} has masked entries, which have no meaning here; fill or drop them")
 
 
-OR_AUTO = ", or 'auto'"  # to say of a setting that may be left to the data
+NAMED = 3  # Rows, columns or names in a sentence; more are counted.
+LISTED = 8  # Names in a list of those to choose from.
+OR_AUTO = ", or 'auto'"  # Said of a setting that may be left to the data.
 
 
 def is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def as_progress(value, stage: str = "filling"):
+def as_progress(value):
     """A function of (done, total), or None. `value` takes (stage, done, total) or (done, total); True is a bar."""
     if value is None or value is False:
         return None
     report = as_stages(value)
-    return None if report is silent else partial(report, stage)
+    return None if report is silent else partial(report, "filling")
 
 
 def as_stages(value):

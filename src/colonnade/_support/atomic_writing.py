@@ -39,7 +39,7 @@ def new_file(path, *, force: bool = False) -> Iterator[Path]:
     with _working_name(path, force) as working:
         yield working
         sync(working)
-        refuse_existing(path, force)  # nobody else came first
+        refuse_existing(path, force)  # Another process may have come first.
         if path.exists():
             like(path, working)
         os.replace(working, path)
@@ -78,7 +78,7 @@ def publishing(path: Path):
             file.flush()
             path.upload(file.name)
         return
-    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{_UNFINISHED}")  # two workers may write the same file
+    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{_UNFINISHED}")  # Two workers may write the same file.
     try:
         with open(unfinished, "w+b") as file:
             yield file
@@ -175,7 +175,7 @@ def sync(path: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some systems cannot do it for folders
+        if error.errno != errno.EINVAL:  # Some systems cannot do it for folders.
             raise
     finally:
         os.close(handle)

@@ -16,7 +16,7 @@ def compiled(any_order=False, **options):
     def decorate(function):
         try:
             return njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder for the cache can be written
+        except RuntimeError:  # No folder for the cache can be written.
             return njit(**options)(function)
 
     return decorate

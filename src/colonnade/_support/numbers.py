@@ -11,6 +11,8 @@ from .arguments import shown
 
 EXACT = 2**53  # Up to this size every whole number is a float64.
 BLOCK_CELLS = 4_000_000  # Cells that are read, drawn or filled at a time: 32 MB. No answer depends on it.
+CACHE_CELLS = 80_000  # Cells that a thread works on at a time: 640 kB, which stay in the second-level cache.
+HUGE = 1e100  # Ratios from here on are not told apart; squares of larger numbers may overflow.
 
 
 def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
@@ -22,7 +24,7 @@ def numbers_of(name: str, data) -> tuple[np.ndarray, np.ndarray | None]:
         data = np.ma.array(data)
     mask = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
     values = array_of(name, data)
-    if values.dtype.kind in "OUS":  # a list with one string makes strings of all
+    if values.dtype.kind in "OUS":  # A list with one string makes strings of all.
         values = np.asarray(data, dtype=object)
     if values.dtype.kind == "O":
         values = _numbers_of_objects(name, values if mask is None else np.where(mask, np.array(None), values))
@@ -54,7 +56,8 @@ def unit_of(values, axis=None):
 def before_rounding(data) -> np.ndarray:
     """The data as an array in which whole numbers are still whole; 0 stands for what is masked."""
     values = np.asarray(np.ma.filled(data, 0) if isinstance(data, np.ma.MaskedArray) else data)
-    was_list = isinstance(data, (list, tuple)) and values.dtype.kind == "f"  # of whole numbers beside NaN, it may be
+    # The list may hold whole numbers beside NaN.
+    was_list = isinstance(data, (list, tuple)) and values.dtype.kind == "f"
     return np.asarray(data, dtype=object) if was_list and (np.abs(values) >= EXACT).any() else values
 
 
@@ -68,7 +71,7 @@ def first_rounded(values) -> int | None:
     at = np.flatnonzero((values > EXACT) | (values < -EXACT))
     large = values.reshape(-1)[at]
     back = large.astype(np.float64)
-    rounded = back >= (2.0**63 if values.dtype.kind == "i" else 2.0**64)  # out of the range of integers
+    rounded = back >= (2.0**63 if values.dtype.kind == "i" else 2.0**64)  # These are out of the range of integers.
     rounded[~rounded] = back[~rounded].astype(values.dtype) != large[~rounded]
     return int(at[np.argmax(rounded)]) if rounded.any() else None
 

@@ -83,7 +83,7 @@ def like(old: Path, new: Path) -> None:
         try:
             os.chown(new, facts.st_uid, facts.st_gid)
         except OSError:
-            mode &= ~stat.S_IRWXG  # of a group that was not meant
+            mode &= ~stat.S_IRWXG  # The group was not meant to read it.
     os.chmod(new, mode)
 
 
@@ -98,7 +98,7 @@ def remove_left_behind(path: Path) -> None:
 
 def _remove_one_left_behind(folder: Path, path: Path) -> None:
     record = record_of(folder)
-    if record is None:  # killed before the record was written: the folder is empty, or its record is
+    if record is None:  # The run was killed before it wrote the record: the folder is empty, or its record is.
         with suppress(OSError):
             if not folder.is_symlink() and (folder / RECORD).stat().st_size == 0 and os.listdir(folder) == [RECORD]:
                 (folder / RECORD).unlink()

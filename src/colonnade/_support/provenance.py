@@ -18,7 +18,7 @@ def run_facts(**settings) -> dict:
 
 @lru_cache(maxsize=1)
 def versions() -> dict:
-    """Of this package, of Python and of the libraries that do the numerics."""
+    """Versions of this package, of Python and of the libraries that do the numerics."""
     from .. import __version__
 
     return {

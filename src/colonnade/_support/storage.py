@@ -86,11 +86,11 @@ class Url:
 
     @property
     def address(self) -> str:
-        """As the store takes it."""
+        """The address as the store takes it."""
         return f"{self.scheme}://{self._place}{self._query}"
 
     def __str__(self) -> str:
-        """Without a password or a signature."""
+        """The address without a password or a signature."""
         return f"{self.scheme}://{re.sub('^[^/@]*@', '', self._place)}"
 
     def __repr__(self) -> str:

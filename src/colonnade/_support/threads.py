@@ -19,7 +19,7 @@ _CHUNK = 16_000_000  # Multiplications of a chunk of `product`: enough to outwei
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds
+    return ThreadpoolController()  # This looks through all loaded libraries, which takes milliseconds.
 
 
 class _OneBlasThread:
@@ -126,12 +126,12 @@ def in_threads(
         while todo and not failures:
             try:
                 k = todo.popleft()
-            except IndexError:  # another thread took the last one
+            except IndexError:  # Another thread took the last item.
                 return
             try:
                 results[k] = work(pieces[k])
                 if report is not None and todo:
-                    report(total - len(todo), total)  # begun, not all of them finished
+                    report(total - len(todo), total)  # These are begun, but not all of them are finished.
             except BaseException as failure:
                 failures.append(failure)
 
@@ -142,7 +142,7 @@ def in_threads(
         helper.start()
     try:
         drain(progress)
-    finally:  # also after an interrupt nothing goes on behind the caller's back
+    finally:  # After an interrupt, too, no thread goes on behind the caller's back.
         if failures:
             todo.clear()
         _join(helpers, todo)
@@ -189,7 +189,7 @@ def ahead(items: Iterable, depth: int = 2, stop: Callable = lambda: None) -> Ite
     try:
         while True:
             with suppress(queue.Empty):
-                item, failure = waiting.get(timeout=0.1)  # not for ever: an interrupt is heard between two waits
+                item, failure = waiting.get(timeout=0.1)  # An interrupt is heard between two waits.
                 if failure is StopIteration:
                     return
                 if failure is not None:

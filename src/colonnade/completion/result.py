@@ -69,9 +69,9 @@ class Completion(SolutionView):
 
     @property
     def noise_std(self) -> float:
-        """Of an entry about the column space: under a prior as the errors of entries left out tell it.
+        """Standard deviation of the noise of an entry. Under a prior, errors of entries left out determine it.
 
-        In plain least squares that of the full columns, if they can tell; NaN if nothing can.
+        In plain least squares, the full columns do if they are enough; otherwise it is NaN.
         """
         return self.accuracy.noise_std
 

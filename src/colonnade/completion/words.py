@@ -33,7 +33,8 @@ def data_in_words(whole, screening, unused: Found, names, noise: float, bounds) 
 
 def _bounds_words(whole, names, bounds) -> str | None:
     """What to say of entries that were observed where no prediction may be."""
-    low, high = np.array((-np.inf, np.inf) if bounds is None else bounds, np.float64)  # not in the type of the values
+    # Bounds are not in the type of the values.
+    low, high = np.array((-np.inf, np.inf) if bounds is None else bounds, np.float64)
     if whole.reach[0] >= low and whole.reach[1] <= high:
         return None
     outside = [found_at(o, np.flatnonzero((o.values < low) | (o.values > high)), first) for first, o in whole]

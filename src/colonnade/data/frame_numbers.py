@@ -74,7 +74,7 @@ def refuse_columns(wrong: list[tuple], count: int) -> None:
         named = ", ".join(f"{shown(name)} ({kind})" for name, kind, _ in wrong[:5])
         raise TypeError(
             f"{len(wrong)} of {count} columns are not numeric: {named}{', ...' if len(wrong) > 5 else ''};"
-            f" {next(filter(None, (_odd_cell(*one) for one in wrong)), '')}convert or drop them"
+            f" {next(filter(None, (_odd_cell(name, column) for name, _, column in wrong)), '')}convert or drop them"
         )
 
 
@@ -96,7 +96,7 @@ def series_of(frame, library) -> list[tuple]:
 def is_numeric(kind, column=None) -> bool:
     """Whether a column of pandas, polars or Arrow is one of real numbers or Booleans, or of nothing but nulls."""
     word = str(kind).lower().partition("[")[0]
-    if word == "object" and hasattr(column, "iloc"):  # what pandas makes of numbers beside None or NA
+    if word == "object" and hasattr(column, "iloc"):  # pandas makes this type of numbers beside None or NA.
         return are_numbers(column.to_numpy())
     numeric = "float", "double", "halffloat", "int", "uint", "bool", "decimal", "null"
     return word.startswith(numeric) and "interval" not in word
@@ -130,7 +130,7 @@ def _label(column, row: int) -> str:
     return f" ({shown(column.index[row])})" if hasattr(column, "iloc") and labels_as_text(column.index) else ""
 
 
-def _odd_cell(name, kind, column) -> str:
+def _odd_cell(name, column) -> str:
     """Which cell makes a column one of text, if it is one."""
     cells = [] if column is None else texts_of(column) if hasattr(column, "to_pylist") else list(column)
     if not any(isinstance(x, str) for x in cells):

@@ -1,4 +1,4 @@
-"""For how many gaps a hidden entry stands: its weight where hidden entries speak for the gaps of a table.
+"""Weights of hidden entries that stand for the gaps of a table: the number of gaps for each of them.
 
 Rows and columns have gaps in different shares. If entries of row i and column j are seen with odds a_i b_j, a
 hidden entry stands for 1 / (a_i b_j) gaps. Errors that are weighted so are those to be expected in the gaps (weighted

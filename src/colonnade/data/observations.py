@@ -10,9 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .._support.arguments import as_choice, as_count, as_indices, as_names, as_shape, refuse_mask, shown
-from .._support.numbers import BLOCK_CELLS, before_rounding, first_rounded, numbers_of, rounded_words
+from .._support.arguments import as_choice, as_indices, as_names, as_shape, shown
+from .._support.numbers import BLOCK_CELLS, before_rounding, first_rounded, rounded_words
 from .._support.threads import in_threads
+from .checking import (
+    check_arrays,
+    checked_weights,
+    matrix_and_mask,
+    merge_duplicates,
+    order_by_columns,
+    place_in,
+    place_of,
+    refuse_infinite,
+    refuse_other_kinds,
+)
 from .frame_numbers import is_xarray
 from .frames import is_frame, matrix_and_form
 from .set_aside import named_columns
@@ -55,7 +66,7 @@ class Observations:
     origin: Any = None
 
     def __post_init__(self):
-        _check_arrays(self)
+        check_arrays(self)
 
     @classmethod
     def from_dense(
@@ -86,25 +97,25 @@ class Observations:
             column_names = form.column_names() if column_names is None else column_names
         else:
             _refuse_names(M, ignore, only)
-        values, seen = _matrix_and_mask(M)
-        weights = _checked_weights(weights, seen) if weights is not None else None
+        values, seen = matrix_and_mask(M)
+        weights = checked_weights(weights, seen) if weights is not None else None
         m, n = values.shape
         dtype, index = real_dtype(values.dtype), index_dtype(m)
         counts = seen.sum(axis=0)
         parts: tuple[list, list, list] = [], [], []
         step = max(1, BLOCK_CELLS // m)
-        for lo in range(0, n, step):  # by blocks: the index arrays of a whole mask are 16 bytes a cell
+        for lo in range(0, n, step):  # The index arrays of a whole mask would take 16 bytes a cell.
             block = np.ascontiguousarray(seen[:, lo : lo + step].T)
             column, row = np.nonzero(block)
             parts[0].append(row.astype(index))
-            with np.errstate(over="ignore"):  # what becomes infinite is refused below
+            with np.errstate(over="ignore"):  # Infinite values are refused below.
                 parts[1].append(np.asarray(values[row, column + lo], dtype=dtype))
             if weights is not None:
                 parts[2].append(weights[row, column + lo])
         rows, known = np.concatenate(parts[0]), np.concatenate(parts[1])
         indptr = pointers_of(counts)
         names = as_names("row_names", row_names, m), as_names("column_names", column_names, n)
-        _refuse_infinite(known, indptr, rows, names)
+        refuse_infinite(known, lambda at: place_in(indptr, rows, at), names)
         kept = np.concatenate(parts[2]) if weights is not None else None
         return cls((m, n), indptr, rows, known, kept, np.flatnonzero(counts == m), None, *names, origin)
 
@@ -143,7 +154,7 @@ class Observations:
         if isinstance(values, np.ma.MaskedArray):
             values = np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
         values = np.asarray(values)
-        _refuse_other_kinds(values.dtype, "values")
+        refuse_other_kinds(values.dtype, "values")
         if not rows.shape == columns.shape == values.shape or values.ndim != 1:
             raise ValueError(
                 "rows, columns and values must be 1-D and of one length;"
@@ -154,12 +165,12 @@ class Observations:
             raise ValueError(rounded_words(f"the entry at {place_of(rows[at], columns[at], names)}", whole[at]))
         values = values.astype(real_dtype(values.dtype), copy=False)
         if weights is not None:
-            weights = _checked_weights(weights, ~np.isnan(values))
+            weights = checked_weights(weights, ~np.isnan(values))
         if np.isnan(values).any():
             seen = ~np.isnan(values)
             rows, columns, values = rows[seen], columns[seen], values[seen]
             weights = weights[seen] if weights is not None else None
-        order = _order(rows, columns, m, n)
+        order = order_by_columns(rows, columns, m, n)
         rows, columns, values = rows[order], columns[order], values[order]
         weights = weights[order] if weights is not None else None
         first = np.ones(rows.size, bool)
@@ -168,7 +179,7 @@ class Observations:
             rows, columns, values, weights = merge_duplicates(rows, columns, values, weights, first, duplicates, names)
         counts = np.bincount(columns, minlength=n)
         indptr = pointers_of(counts)
-        _refuse_infinite(values, indptr, rows, names)
+        refuse_infinite(values, lambda at: place_in(indptr, rows, at), names)
         full = np.flatnonzero(counts == m)
         return cls((m, n), indptr, rows.astype(index_dtype(m)), values, weights, full, None, *names, origin)
 
@@ -252,7 +263,7 @@ class Observations:
         )
 
     def with_relative_weights(self, n_columns: int | None = None) -> Observations:
-        """With weights in units of the usual one: the median in partial columns, of the first `n_columns` if given."""
+        """Divide the weights by the usual one: the median in partial columns, of the first `n_columns` if given."""
         if self.weights is None or not self.partial_columns.size:
             return self
         is_full = np.zeros(self.shape[1], bool)
@@ -271,7 +282,7 @@ class Observations:
 
         Full columns must keep all of theirs.
         """
-        gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # before each column
+        gone = np.searchsorted(np.flatnonzero(~kept), self.indptr)  # Entries that are left out before each column.
         weights = None if self.weights is None else self.weights[kept]
         return self.with_arrays(
             indptr=self.indptr - gone, rows=self.rows[kept], values=self.values[kept], weights=weights
@@ -328,7 +339,7 @@ class Observations:
         """Where the entries (rows[k], columns[k]) stand in `values`; -1 for those not observed."""
         low, end = self.indptr[columns], self.indptr[columns + 1]
         high = end.copy()
-        while (low < high).any():  # bisection, all at once
+        while (low < high).any():  # Bisection for all places at once.
             middle = (low + high) // 2
             go_right = (low < high) & (self.rows[np.minimum(middle, self.rows.size - 1)] < rows)
             high = np.where(go_right | (low >= high), high, middle)
@@ -344,118 +355,6 @@ class Observations:
             f"<Observations of a {m:,} x {n:,} matrix: {self.full_columns.size:,} full columns,"
             f" {self.rows.size:,} entries ({share:.2%})>"
         )
-
-
-def _matrix_and_mask(M):
-    """Numbers of a dense matrix and where they are known; the input is not touched."""
-    values, mask = numbers_of("the data", M)
-    if values.ndim != 2 or 0 in values.shape:
-        got = "None" if M is None else f"shape {values.shape}"
-        raise ValueError(f"the data must have two dimensions, rows and columns, none of them 0; got {got}")
-    seen = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
-    return values, seen if mask is None else seen & ~mask
-
-
-def _refuse_other_kinds(dtype, name) -> None:
-    if dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be real numbers; got dtype {dtype}: convert them, for example astype(float)")
-
-
-def _checked_weights(weights, seen) -> np.ndarray:
-    refuse_mask("weights", weights)
-    weights = np.asarray(weights)
-    _refuse_other_kinds(weights.dtype, "weights")
-    if weights.shape != seen.shape:
-        raise ValueError(f"weights must have the shape of the data, {seen.shape}; got {weights.shape}")
-    weights = weights.astype(np.float64)
-    good = (weights > 0) & (weights < np.inf) | ~seen
-    if not good.all():
-        at = np.unravel_index(int(np.argmin(good)), good.shape)
-        place = ", ".join(str(int(k)) for k in at)
-        raise ValueError(
-            f"weights of observed entries must be positive and finite; weights[{place}] is {weights[at]}:"
-            " leave an entry out (NaN) instead of giving it no weight"
-        )
-    return weights
-
-
-def place_of(row, column, names) -> str:
-    """Row and column of an entry for a message, by number and by name."""
-    numbered = zip(("row", "column"), (row, column), names, strict=True)
-    return ", ".join(f"{side} {k}" + ("" if given is None else f" ({shown(given[k])})") for side, k, given in numbered)
-
-
-def _refuse_infinite(values, indptr, rows, names=(None, None)) -> None:
-    bad = np.isinf(values)
-    if bad.any():
-        at = int(np.argmax(bad))
-        column = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise ValueError(
-            f"the entry at {place_of(rows[at], column, names)} is {values[at]} ({int(bad.sum()):,} infinite in all);"
-            " use NaN for what is not known"
-        )
-
-
-def _order(rows, columns, m, n) -> np.ndarray:
-    """By columns, then by rows; stable: equal places stay in the order given."""
-    if m * n < 2**62:  # one key sorts in less than half the time
-        return np.argsort(columns * m + rows, kind="stable")
-    return np.lexsort((rows, columns))
-
-
-def merge_duplicates(rows, columns, values, weights, first, duplicates, names=(None, None)):
-    """Entries in order with one for each place; `first` tells where a place is named for the first time."""
-    starts = np.flatnonzero(first)
-    if duplicates == "error":
-        second = int(np.flatnonzero(~first)[0])
-        raise ValueError(
-            f"{first.size - starts.size:,} entries are given twice, the first at"
-            f" {place_of(rows[second], columns[second], names)}: choose duplicates='mean' or 'last' (--duplicates)"
-        )
-    if duplicates == "last":
-        keep = np.append(starts[1:], first.size) - 1
-        return rows[keep], columns[keep], values[keep], weights[keep] if weights is not None else None
-    w = weights if weights is not None else np.ones(values.size)
-    with np.errstate(over="ignore"):
-        total = np.add.reduceat(w, starts)
-    if np.isinf(total).any():
-        raise ValueError(
-            "the weights of an entry that is given twice add up to infinity: divide all weights by a number"
-        )
-    # Divided before it is summed: two values near the largest number have a mean, though not a sum.
-    mean = np.add.reduceat(values * (w / np.repeat(total, np.diff(starts, append=first.size))), starts)
-    return rows[starts], columns[starts], mean.astype(values.dtype), total if weights is not None else None
-
-
-def _check_arrays(o: Observations) -> None:
-    """Refuse arrays that the compiled loops could not trust."""
-    m, n, nnz = as_count("shape[0]", o.shape[0], 1), as_count("shape[1]", o.shape[1], 0), np.size(o.values)
-    parts = {"indptr": (o.indptr, "i", n + 1), "rows": (o.rows, "i", nnz), "values": (o.values, "f", nnz)}
-    if o.weights is not None:
-        parts["weights"] = o.weights, "f", nnz
-    for name, (array, kind, size) in parts.items():
-        is_usual = isinstance(array, np.ndarray) and array.dtype.kind == kind and array.dtype.isnative
-        if not is_usual or array.shape != (size,) or (kind == "f" and array.itemsize not in (4, 8)):
-            word = {"i": "integers", "f": "floats of 4 or 8 bytes"}[kind]
-            raise TypeError(
-                f"{name} must be an array of {size:,} {word}; use Observations.from_triplets for other input"
-            )
-    if o.indptr[0] != 0 or o.indptr[-1] != nnz or (np.diff(o.indptr) < 0).any():
-        raise ValueError(f"indptr must rise from 0 to the number of values, {nnz:,}")
-    if nnz and not (o.rows.min() >= 0 and o.rows.max() < m):
-        raise IndexError(f"rows must lie in 0..{m - 1:,}; they reach from {o.rows.min()} to {o.rows.max()}")
-    for lo in range(0, nnz - 1, BLOCK_CELLS):  # rising within a column, so that an entry can be found
-        falls = np.flatnonzero(np.diff(o.rows[lo : lo + BLOCK_CELLS + 1]) <= 0) + lo + 1
-        if not (o.indptr[np.searchsorted(o.indptr, falls)] == falls).all():
-            raise ValueError("rows must rise within each column; use Observations.from_triplets for other input")
-    for name, names, size in (("row_names", o.row_names, m), ("column_names", o.column_names, n)):
-        if names is not None and (not isinstance(names, np.ndarray) or names.dtype != object or names.shape != (size,)):
-            raise TypeError(f"{name} must be an array of {size:,} str objects; the from_... functions take any list")
-    if o.weights is not None and not ((o.weights > 0) & (o.weights < np.inf)).all():
-        raise ValueError("weights must be positive and finite: leave out entries that are not to count")
-    full = as_indices("full_columns", o.full_columns, n)
-    if not (o.n_observed[full] == m).all():
-        raise ValueError("full_columns must be observed in every row")
 
 
 def pieces_at(values: np.ndarray, starts, length: int) -> np.ndarray:

@@ -60,7 +60,7 @@ def observe(source, *, n_full_columns: int, n_entries: int, probabilities=None, 
             whole = slice(ends[j] - m, ends[j])
             rows[whole], values[whole] = np.arange(m), source.columns([start + j])[:, 0]
         at = here.stop
-    if at < 0.9 * room:  # many repeats: give the spare room back
+    if at < 0.9 * room:  # After many repeats the spare room is given back.
         rows, values, weights = rows[:at].copy(), values[:at].copy(), weights[:at].copy()
     rows, values, weights = rows[:at], values[:at], weights[:at]
     return Observations(
@@ -74,5 +74,5 @@ def _distinct_draws(rng, m, n_columns, s):
     new = np.ones(drawn.shape, bool)
     new[:, 1:] = drawn[:, 1:] != drawn[:, :-1]
     at = np.flatnonzero(new)
-    repeats = np.diff(at, append=drawn.size)  # a column's last run ends where the next column begins
+    repeats = np.diff(at, append=drawn.size)  # The last run of a column ends where the next column begins.
     return drawn.ravel()[at], repeats, new.sum(axis=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._support.numbers import BLOCK_CELLS
 from .observations import Observations
 
-_BLOCK_ENTRIES = 4_000_000  # Entries that are counted at a time: 32 MB of places.
 SHADES, PLAIN_SHADES = " ░▒▓█", " .:*#"
 
 
@@ -35,7 +35,7 @@ def seen_shares_of_parts(parts, shape, n_observed, n_rows: int, n_columns: int) 
     place[np.argsort(-n_observed, kind="stable")] = np.arange(n)
     seen, first = np.zeros(R * C), 0
     for o in parts:
-        step = max(1, _BLOCK_ENTRIES // max(1, int(o.n_observed.max(initial=1))))
+        step = max(1, BLOCK_CELLS // max(1, int(o.n_observed.max(initial=1))))
         for lo in range(0, o.shape[1], step):
             indptr = o.indptr[lo : lo + step + 1]
             here = place[first + lo : first + lo + indptr.size - 1]
@@ -48,7 +48,7 @@ def seen_shares_of_parts(parts, shape, n_observed, n_rows: int, n_columns: int) 
 
 def _sizes(n: int, k: int) -> np.ndarray:
     """How many of n numbers i have each value of i k // n."""
-    edges = -(-np.arange(k + 1) * n // k)  # rounded up
+    edges = -(-np.arange(k + 1) * n // k)  # Rounded up.
     return np.diff(edges)
 
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._support.arguments import shown
+from .._support.arguments import LISTED, shown
 from .frame_numbers import is_xarray, labels_as_text
 from .observations import Observations, as_observations
 
 if TYPE_CHECKING:
     import xarray
 
-_LISTED = 8  # Variables of a Dataset that a message names.
 _NEEDS_XARRAY = "to_xarray needs xarray: pip install 'colonnade[xarray]', or take to_dense()"
 
 
@@ -153,7 +152,7 @@ def _one_array(data):
     """The DataArray that is meant; a Dataset is refused."""
     if hasattr(data, "data_vars"):
         names = list(data.data_vars)
-        listed = ", ".join(map(shown, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
+        listed = ", ".join(map(shown, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
         raise TypeError(
             f"a Dataset may hold several variables; take one, such as data[name]. It has {listed or 'none'}"
         )

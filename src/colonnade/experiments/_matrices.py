@@ -50,7 +50,7 @@ class LowRank:
     @cached_property
     def norm(self) -> float:
         """|M|_F"""
-        return float(np.linalg.norm(self.Rt @ np.linalg.qr(self.L, mode="r").T))
+        return float(np.linalg.norm(self.Rt @ np.asarray(np.linalg.qr(self.L, mode="r")).T))
 
     @cached_property
     def coherence(self) -> float:
@@ -66,7 +66,7 @@ class LowRank:
         U, Z = completion.basis, completion.coefficients
         # |m - U z|^2 = |U'm - z|^2 + |(I - UU')m|^2 with m = L r_j, column by column
         UtL = U.T @ self.L
-        outside = np.linalg.qr(self.L - U @ UtL, mode="r")
+        outside = np.asarray(np.linalg.qr(self.L - U @ UtL, mode="r"))
         squares = ((self.Rt @ UtL.T - Z.T) ** 2).sum(axis=1) + ((self.Rt @ outside.T) ** 2).sum(axis=1)
         squares[completion.observations.full_columns] = 0.0
         error = float(np.sqrt(squares.sum())) / self.norm

@@ -34,7 +34,7 @@ class Results:
 
     def __init__(self, folder: Path, name: str, settings: dict, columns: tuple[str, ...]):
         self.folder, self.name, self.columns = folder, name, ("unit", *columns)
-        self.settings = json.loads(json.dumps(settings))  # as it reads back
+        self.settings = json.loads(json.dumps(settings))  # The settings as they read back.
         self._lines = [",".join(self.columns)]
         self.done: set[str] = set()
 
@@ -59,7 +59,7 @@ class Results:
         if resume and self.path("csv").exists() and self.stored().get("settings") == self.settings:
             self._read()
             return
-        for ending in _ENDINGS[:0:-1]:  # the settings on disk change last
+        for ending in _ENDINGS[:0:-1]:  # The settings on disk change last.
             self.path(ending).unlink(missing_ok=True)
         self.store({"finished": False})
         self._write()

@@ -29,7 +29,7 @@ PAPER = {
 }
 QUICK = {**PAPER, "sizes": [400, 700, 1000], "ranks": [5, 10, 20]}
 COLUMNS = ("searched", "n", "r", "d", "s", "trial", "coherence", "error", "recovered")
-PAPER_COHERENCE = (1.9049, 4.1616)
+PAPER_COHERENCE = (1.9049, 4.1616)  # Least and largest coherence that the paper states.
 _MATRIX, _SAMPLE = 10, 11  # First words of the seeds.
 
 
@@ -115,7 +115,7 @@ def _verdict_on_rank(searched: str, found: dict) -> Verdict:
     like_paper, squared, plain = fits.values()
     excess = (value - r).astype(int)
     as_claimed = like_paper > squared and like_paper >= 0.95
-    told_apart = like_paper > plain + 0.01  # else r itself explains as much, and the logarithm is not shown
+    told_apart = like_paper > plain + 0.01  # Otherwise r itself explains as much, and the logarithm is not shown.
     outcome = FAILS if not as_claimed else HOLDS if told_apart else WITH_REMARKS
     words = ", ".join(f"{fit:.4f} against {name}" for fit, name in zip(fits.values(), shapes))
     measured = (
@@ -161,7 +161,7 @@ def draw(table: list[dict], settings: dict):
     for axes_row, searched in zip(figure.subplots(2, 2), "ds"):
         found = smallest(table, settings, searched)
         for axes, x, label in zip(axes_row, (r * np.log(r), r**2 * np.log(r)), (r"$r\,\ln r$", r"$r^2\,\ln r$")):
-            for n, marker, size in zip(settings["sizes"], "osD^v", (12, 10, 8, 6, 4)):  # lines often coincide
+            for n, marker, size in zip(settings["sizes"], "osD^v", (12, 10, 8, 6, 4)):  # Lines often coincide.
                 y = [found[n, rank] for rank in settings["ranks"]]
                 axes.plot(x, y, marker=marker, markersize=size, fillstyle="none", linewidth=1, label=f"n = {n}")
             axes.set(xlabel=label, ylabel=f"smallest ${searched}$", ylim=(0, None))

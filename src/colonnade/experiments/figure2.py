@@ -38,7 +38,7 @@ COLUMNS = (
     *("r", "sigma", "alpha", "trial", "method", "columns", "rows"),
     *("entries_read", "error", "best_error", "column_coherence"),
 )
-PAPER_COHERENCE = (2.2929, 2.6792)
+PAPER_COHERENCE = (2.2929, 2.6792)  # Least and largest coherence that the paper states.
 METHODS = {"algorithm1": "Algorithm 1", "nystrom": "Nyström, full $W^+$", "nystrom_r": "Nyström, rank $r$"}
 _FACTORS, _NOISE, _SAMPLE, _CROSS = 20, 21, 22, 23  # First words of the seeds.
 
@@ -134,7 +134,7 @@ def _verdict_on_rival(table, method, words) -> Verdict:
         f"smaller mean error at {won} of {len(ratios)} settings and in {trials_won} of {len(pairs)} single trials;"
         f" its error is {min(ratios):.2f} to {max(ratios):.2f} times ours"
     )
-    numbers = {"settings": len(ratios), "won": won, "trials": len(pairs), "trials won": trials_won}
+    numbers: dict[str, float] = {"settings": len(ratios), "won": won, "trials": len(pairs), "trials won": trials_won}
     numbers |= {"least ratio": round(min(ratios), 4), "largest ratio": round(max(ratios), 4)}
     return Verdict("figure2", f"Algorithm 1 is more accurate than {words}", outcome, measured, numbers)
 

@@ -97,7 +97,7 @@ def run(unit: Unit, settings: dict) -> list[tuple]:
     if unit.phase == PRESCRIBED:
         return in_threads(lambda k: trial_of(unit, settings, k, None, None), range(check["trials"]))
     prescribed = _prescribed(check, settings, 0)
-    rows, low, high = [], check["r"] - 1, prescribed["ds".index(unit.phase)]  # r - 1 is never enough
+    rows, low, high = [], check["r"] - 1, prescribed["ds".index(unit.phase)]  # r - 1 is never enough.
     while high - low > 1:
         # First close to the bottom, where the answer mostly is, then by halves.
         middle = min((low + high) // 2, low + max(2, low))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._support.arguments import named
+from .._support.arguments import NAMED, named
 from .._support.html import html_facts
 from .._support.printable import counted
 from .._support.threads import one_blas_thread
@@ -17,7 +17,6 @@ from ..model.full_columns.wild_entries import Whole, found_at, screened, wild_wo
 from .skew import about_logarithms
 
 _SHOWN_VALUES = 30  # Singular values that are reported.
-_NAMED = 3  # Rows or columns in a sentence of advice.
 _FEW = 3  # Known values; a row or column with fewer is filled mostly by typical values.
 _LARGE = 20_000_000  # Cells of complete columns above which only the first 50 directions are computed, for time.
 
@@ -240,7 +239,7 @@ def _advice_for_all_columns(o: Observations) -> list[str]:
 
 def _named(side: str, names, places) -> str:
     """The number of rows or columns, and the names of the first."""
-    some = ", ".join(str(named(names, i)) for i in places[:_NAMED]) + (", ..." if places.size > _NAMED else "")
+    some = ", ".join(str(named(names, i)) for i in places[:NAMED]) + (", ..." if places.size > NAMED else "")
     return f"{counted(places.size, side)} ({some})"
 
 

@@ -114,7 +114,8 @@ def draw_prediction(ax, completion, palette: Palette, found=None) -> None:
         _say(ax, "No known value could be hidden and predicted.", palette)
         return
     some = np.linspace(0, found.truth.size - 1, min(_POINTS, found.truth.size)).astype(int)
-    usual = _are_usual(found.truth[some]) & np.isfinite(found.predicted[some])
+    truth = found.truth[some]
+    usual = are_usual(truth) & (np.abs(truth) < _LARGE) & np.isfinite(found.predicted[some])
     if not usual.all():
         ax.set_title(f"{int((~usual).sum()):,} outliers are not shown", fontsize=8)
     truth, predicted = found.truth[some][usual], found.predicted[some][usual]
@@ -127,11 +128,11 @@ def draw_prediction(ax, completion, palette: Palette, found=None) -> None:
     ax.set_ylabel("predicted without it")
 
 
-def _are_usual(values) -> np.ndarray:
+def are_usual(values) -> np.ndarray:
     """Which values are not out of all proportion to most of them, shape (k,)."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    with np.errstate(over="ignore"):
-        return (np.abs(values - middle) <= _OUTLIER * ((high - low) or np.inf)) & (np.abs(values) < _LARGE)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.abs(values - middle) <= _OUTLIER * ((high - low) or np.inf)
 
 
 def draw_calibration(ax, completion, palette: Palette, found=None) -> None:

@@ -218,10 +218,10 @@ def _draws_for_distinct(target: int, n: int, failure: float, p: np.ndarray | Non
     """
     q = 1 - np.arange(target) / n if p is None else np.cumsum(np.sort(p))[::-1][:target]
     odds = np.maximum(1 / q - 1, 0)  # (1 - q_k) / q_k
-    odds[0] = 0  # the first draw is new
+    odds[0] = 0  # The first draw is always new.
     if odds.max() == 0:
         return target
-    x = 1 / (1 + np.exp(-np.linspace(-16, 16, 129))) / odds.max()  # e^theta - 1, over its whole range
+    x = 1 / (1 + np.exp(-np.linspace(-16, 16, 129))) / odds.max()  # e^theta - 1 over its whole range.
     log_product = -np.log1p(-x[:, None] * odds).sum(axis=1)
     t = target + (log_product - math.log(failure)) / np.log1p(x)  # P(T >= t) <= failure
     return max(target, math.ceil(t.min()) - 1)
@@ -299,7 +299,7 @@ def _sampled_inverse_trace(U: np.ndarray, s: int, rng: np.random.Generator) -> f
 
 
 def _times(variance: float, factor: float) -> float:
-    """Without noise there is no error, unless the column is not determined."""
+    """Errors times the noise; without noise there is no error, unless the column is not determined."""
     return variance * factor if variance > 0 or math.isfinite(factor) else math.inf
 
 

@@ -85,7 +85,7 @@ def _chosen(U, penalty, price, k) -> np.ndarray:
     if k == U.shape[0]:
         return np.arange(k)
     starts = [_pivots(U, price, min(k, U.shape[1]))]
-    if penalty.max() > 2 * penalty.min():  # a prior tells the first rows apart
+    if penalty.max() > 2 * penalty.min():  # A prior decides between the first rows.
         starts.append(np.zeros(0, np.int64))
     grown = [_grown(U, penalty, price, start, k) for start in starts]
     best = min(grown, key=lambda rows: _objective(U, penalty, price, rows))
@@ -102,7 +102,7 @@ def _pivots(U, price, k) -> np.ndarray:
         worth[chosen] = -1.0
         chosen.append(int(np.argmax(worth)))
         q = U[chosen[-1]]
-        for _ in range(2):  # once leaves rounding errors, twice is enough
+        for _ in range(2):  # One pass leaves rounding errors, two are enough.
             q = q - Q.T @ (Q @ q)
         length = np.linalg.norm(q)
         if length > 0:
@@ -128,7 +128,7 @@ def _grown(U, penalty, price, start, k) -> np.ndarray:
         squares = np.maximum(squares - 2 * c * h * h2 + (c * c * (p @ p)) * h**2, 0.0)
         spread = np.maximum(spread - c * h**2, 0.0)
         P = P - c * np.outer(p, p)
-        if len(chosen) % 16 == 0:  # the differences above lose digits
+        if len(chosen) % 16 == 0:  # The differences above lose digits.
             P = _covariance(U, penalty, chosen)
             spread, squares = _spread(U, P)
     return np.array(chosen, np.int64)
@@ -175,8 +175,8 @@ def _traces_after(V, S, P) -> np.ndarray:
     q_in, q_out = np.einsum("ij,ij->i", VP, V)[:, None], np.einsum("ij,ij->i", SP, S)[None, :]
     g_in, g_out = np.einsum("ij,ij->i", VP, VP)[:, None], np.einsum("ij,ij->i", SP, SP)[None, :]
     h, h2 = VP @ S.T, VP @ SP.T
-    negative = (1 + q_in) * (1 - q_out) + h**2  # of the determinant of K: >= 0
-    is_determined = negative > 1e-12  # else the rows would no longer determine all directions
+    negative = (1 + q_in) * (1 - q_out) + h**2  # Ratio of the determinants of K, >= 0.
+    is_determined = negative > 1e-12  # Otherwise the rows would no longer determine all directions.
     fall = ((1 - q_out) * g_in + 2 * h * h2 - (1 + q_in) * g_out) / np.where(is_determined, negative, 1.0)
     return np.where(is_determined, np.trace(P) - fall, np.inf)
 
@@ -222,7 +222,7 @@ def _penalty(space: ColumnSpace, noise_std: float, k: int) -> np.ndarray:
 def _space_and_noise(value) -> tuple[ColumnSpace, float]:
     if isinstance(value, ColumnSpace):
         return value, value.noise_std
-    if isinstance(getattr(value, "space", None), ColumnSpace):  # a Completion
+    if isinstance(getattr(value, "space", None), ColumnSpace):  # A Completion was given.
         return value.space, value.noise_std
     U = as_orthonormal("column_space", value)
     ones = np.ones(U.shape[1])
@@ -236,7 +236,7 @@ def _checked_cost(cost, m) -> np.ndarray:
     if price.dtype.kind not in "fiu" or price.shape != (m,):
         raise ValueError(f"cost must be {m:,} numbers, one per row; got {price.dtype} of shape {price.shape}")
     price = price.astype(np.float64)
-    if not (price > 0).all():  # also where it is NaN
+    if not (price > 0).all():  # NaN is refused too.
         i = int(np.argmin(price > 0))
         raise ValueError(
             f"cost must be positive; cost[{i}] is {price[i]}: give a row that is nearly free a small cost, one that"

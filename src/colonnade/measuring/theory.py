@@ -21,6 +21,7 @@ from .._support.arguments import (
     as_sizes,
     eps_of,
 )
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import one_blas_thread
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 Factors = tuple[ArrayLike, ArrayLike]
-_BLOCK_CELLS = 80_000  # Cells factored at a time: 640 kB, which stay in a processor's second-level cache.
 
 
 # ----------------------------------------------------------------------------------------------- coherences
@@ -321,7 +321,7 @@ def expected_distinct(n_draws: int, n: int, probabilities: np.ndarray | None = N
     """
     n_draws, n = as_count("n_draws", n_draws, 0), as_count("n", n, 1)
     p = np.array([1 / n]) if probabilities is None else np.asarray(probabilities, dtype=float)
-    with np.errstate(divide="ignore"):  # p = 1 when n = 1
+    with np.errstate(divide="ignore"):  # p = 1 if n = 1.
         seen = -np.expm1(float(n_draws) * np.log1p(-p))
     return float(n * seen[0] if probabilities is None else seen.sum())
 
@@ -363,7 +363,7 @@ def _tall_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     of U are then Q_k P_k.
     """
     n, m = A.shape
-    step = max(4 * m, _BLOCK_CELLS // m)
+    step = max(4 * m, CACHE_CELLS // m)
     if n <= 2 * step:
         return np.linalg.svd(A, full_matrices=False)
     blocks = [np.linalg.qr(A[lo : lo + step]) for lo in range(0, n, step)]

@@ -33,7 +33,7 @@ def completion_of(observations: Observations, U, Z, choices: dict, *, unit=1.0, 
     turn, sizes, _ = np.linalg.svd((Z * (unit / largest))[:, known], full_matrices=False)
     turn = turn * _signs(U @ turn)
     with np.errstate(over="ignore", invalid="ignore"):
-        coefficients = ((turn.T @ Z) * unit).T.astype(dtype, order="C")  # a column's coefficients lie together
+        coefficients = ((turn.T @ Z) * unit).T.astype(dtype, order="C")  # The coefficients of a column lie together.
         values = sizes * largest
         variances = values**2 / max(1, known.sum())
     coefficients[~known] = np.nan

@@ -13,7 +13,9 @@ from .._support.numbers import unit_of
 from ..completion import Completion
 from ..data.observations import Observations, as_observations, pointers_of
 from ..data.sources import Source
+from ..model.column_space import rank_ladder
 from ..model.leaving_out import is_no_chance
+from ..model.solution import Solution
 from ..model.solve import Status
 from ._answers import completion_of, without_overflows
 from ._low_rank import Entries, Factors
@@ -22,8 +24,6 @@ _HIDDEN_SHARE = 0.1  # Of the entries, hidden to choose settings: few enough to 
 CLOSER = 0.01  # Share of the tolerance of a trial where fewer directions may do: exact data show it only then.
 BETTER = 0.999  # Share of the error so far that a larger rank must reach to be worth it.
 _FEW = 100  # Directions that may all be kept: their singular values take less than a second.
-_RANK_GROWTH = 1.6  # Between the ranks that are tried: each is at most 26 % from one of them.
-_SURE = 2.0  # Standard errors by which taking off the row means must help.
 
 
 def observed(data) -> Observations:
@@ -49,7 +49,7 @@ def in_halves(progress) -> tuple:
 
 
 def largest_rank(o: Observations) -> int:
-    """As many directions as have no more numbers than there are entries: r (m + n - r) <= |O|, but 1 at least."""
+    """The largest rank with no more numbers than entries: r (m + n - r) <= |O|, but 1 at least."""
     m, n = o.shape
     root = np.sqrt(max(0.0, ((m + n) / 2) ** 2 - o.values.size))
     return int(np.clip((m + n) / 2 - root, 1, min(m, n)))
@@ -107,7 +107,7 @@ def chosen_center(center, rest: Observations, hidden: Hidden) -> bool:
         return center
     unit = unit_of(rest.values)
     gain = (hidden.values / unit) ** 2 - ((hidden.values - row_means(rest)[hidden.rows]) / unit) ** 2
-    return is_no_chance(gain, _SURE)
+    return is_no_chance(gain)
 
 
 def answer_of(o: Observations, X: Factors, unit: float, choices: dict, *, center=None, prior: bool) -> Completion:
@@ -124,7 +124,8 @@ def answer_of(o: Observations, X: Factors, unit: float, choices: dict, *, center
     status[none & partial] = Status.PRIOR_ONLY if prior else Status.NO_OBSERVATION
     center = None if center is None else center.astype(o.values.dtype)
     space = replace(answer.space, center=center, noise_std=_noise(o, X, unit, center))
-    return without_overflows(replace(answer, solution=replace(answer.solution, space=space)))
+    solution = Solution(o, space, answer.coefficients, status, by_columns=False)
+    return without_overflows(replace(answer, solution=solution))
 
 
 def _noise(o: Observations, X: Factors, unit: float, center) -> float:
@@ -148,7 +149,7 @@ def ending_of(method: str, converged: bool, steps: int, reached: float, tol: flo
 
 def ranks_to_try(limit: int) -> list[int]:
     """A geometric ladder from 1 to `limit`."""
-    ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
+    ladder = rank_ladder()
     return [*ladder[ladder < limit].tolist(), limit]
 
 

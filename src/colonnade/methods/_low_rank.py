@@ -81,7 +81,7 @@ def _pieces_of(indptr, width: int) -> list[tuple[int, int]]:
 
 
 def _columns_of(E, lo: int, hi: int) -> sparse.csc_array:
-    """Without a copy."""
+    """The columns, without a copy."""
     here = slice(E.indptr[lo], E.indptr[hi])
     pattern = E.indices[here], E.indptr[lo : hi + 1] - E.indptr[lo]
     return sparse.csc_array((E.data[here], *pattern), shape=(E.shape[0], hi - lo))
@@ -143,11 +143,11 @@ def shrink(E, A, B, by: float, V, limit: int, rng, sweeps: int = 1, all_at_once=
     return F.top(r)._replace(d=F.d[:r] - by), V
 
 
-def leading(E, k: int, rng, sweeps: int = 12) -> Factors:
+def leading(E, k: int, rng) -> Factors:
     """The top k singular triples of a sparse matrix, from a random start."""
     none = nothing(E.shape)
     wide = min(min(E.shape), k + 10)
-    return top_triples(E, none.U, none.V, rng.standard_normal((E.shape[1], wide)), sweeps).top(k)
+    return top_triples(E, none.U, none.V, rng.standard_normal((E.shape[1], wide)), sweeps=12).top(k)
 
 
 def factors_of(A, B) -> Factors:

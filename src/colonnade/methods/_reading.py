@@ -19,7 +19,7 @@ def distinct(rng, size: int, count: int) -> np.ndarray:
         rest[distinct(rng, size, size - count)] = False
         return np.flatnonzero(rest)
     drawn = np.zeros(0, np.int64)
-    while drawn.size < count:  # the first different ones of a sequence of draws
+    while drawn.size < count:  # The first different ones of a sequence of draws are taken.
         more = rng.integers(0, size, int(1.1 * (count - drawn.size)) + 16)
         drawn = np.concatenate([drawn, more])
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]

@@ -15,7 +15,7 @@ def rounding_share(dtype) -> float:
 
 
 def probabilities_of(sizes) -> np.ndarray:
-    """In proportion to the squares of the sizes, shape (n,); uniform if all are zero."""
+    """Probabilities in proportion to the squares of the sizes, shape (n,); uniform if all are zero."""
     largest = sizes.max()
     if largest == 0:
         return np.full(sizes.size, 1 / sizes.size)

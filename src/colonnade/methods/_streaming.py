@@ -61,7 +61,8 @@ def pass_over_columns(source: Source, s: int, tolerance: Callable[[int], float],
         omega = distinct(rng, m, s)
         rows = _Rows(done.basis[omega])
         limit = tolerance(done.basis.shape[1])
-        explained, whole = [], None
+        explained: list = []
+        whole = None
         while whole is None and start + len(explained) < n:
             j = start + len(explained)
             x = source.entries(omega, np.full(s, j))
@@ -94,7 +95,7 @@ class _Rows:
         largest = np.abs(x).max()
         if largest == 0:
             return False
-        x = x / np.float64(largest)  # so that no square overflows
+        x = x / np.float64(largest)  # No square overflows in this unit.
         off = x - self.P @ (self.P.T @ x)
         return bool(off @ off >= limit**2 * (x @ x))
 
@@ -138,6 +139,6 @@ def _keep_whole(done: Pass, j: int, column) -> None:
 def widened(U, x) -> np.ndarray:
     """U with the part of x orthogonal to it, normalised, as a further vector; U itself if that is but rounding."""
     off = x - U @ (U.T @ x)
-    off -= U @ (U.T @ off)  # once leaves rounding errors, twice is enough
+    off -= U @ (U.T @ off)  # One pass leaves rounding errors, two are enough.
     rest = np.linalg.norm(off)
     return np.column_stack([U, off / rest]) if rest > x.size * np.finfo(np.float64).eps * np.linalg.norm(x) else U

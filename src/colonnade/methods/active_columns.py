@@ -139,7 +139,9 @@ def _by_residual(source: Source, d, s, rng, progress) -> Observations:
     unit = unit_of(values)
     probes = observations_of((m, n), places, values / np.float64(unit), np.zeros(0, np.int64))
     norms = np.linalg.norm(probes.values.reshape(n, s), axis=1)
-    U, full, columns = np.zeros((m, 0)), [], []
+    U = np.zeros((m, 0))
+    full: list[int] = []
+    columns: list[np.ndarray] = []
     for t in range(d):
         sizes = _residual_norms(U, probes, norms)
         sizes[full] = 0.0

@@ -58,7 +58,7 @@ def adaptive_column_sampling(
     full, C = _columns_by_rounds(source, d, t, rng, passes)
     Q = fit_column_space(C).basis.astype(np.float64)
     B = passes.projection(Q)
-    W = np.linalg.svd(np.linalg.qr(B.T, mode="r").T)[0][:, :r]
+    W = np.linalg.svd(np.asarray(np.linalg.qr(B.T, mode="r")).T)[0][:, :r]
     choices = {"method": "adaptive column sampling", "rank": f"{W.shape[1]} directions"}
     return completion_of(observations_of_columns((m, n), full, C), Q @ W, W.T @ B, choices, unit=passes.unit)
 

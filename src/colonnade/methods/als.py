@@ -177,5 +177,5 @@ class _Choice:
         if more == 0:
             return Factors(U, d, V)
         V = np.linalg.qr(wider(self.rng, V, more))[0]
-        U = np.column_stack([U, np.zeros((m, more))])  # the rows are solved first, and need none
+        U = np.column_stack([U, np.zeros((m, more))])  # The rows are solved first and need no start.
         return Factors(U, np.append(d, np.full(more, d[-1] if d.size else self.size / np.sqrt(rank))), V)

@@ -55,7 +55,7 @@ def column_probabilities(
         raise ValueError(f"rank is for by='leverage'; leave it out; got {rank!r}")
     uniform = as_real("uniform_share", uniform_share, 0, 1)
     rng = as_generator(random_state)
-    p = probe_leverage(source, s, rank, rng)[2] if by == "leverage" else probe_norms(source, s, rng)[2]
+    p = probe_norms(source, s, rng)[2] if rank is None else probe_leverage(source, s, rank, rng)[2]
     p = (1 - uniform) * p + uniform / n
     return p / p.sum()
 

@@ -97,7 +97,7 @@ def _middle(U, V, o: Observations) -> np.ndarray:
 
 
 def _normal_matrix(U, V, o: Observations) -> np.ndarray:
-    """Of vec(Z), its columns one below the other: the sum over j of (v_j v_j') x (U_O'U_O), O the rows of column j."""
+    """Normal matrix of vec(Z), the stacked columns: sum over j of (v_j v_j') x (U_O'U_O), O the rows of column j."""
     (r1, r2), n = (U.shape[1], V.shape[1]), o.shape[1]
     total = np.zeros((r2 * r2, r1 * r1))
     step = max(1, BLOCK_CELLS // max(r1, r2) ** 2)

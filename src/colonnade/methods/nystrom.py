@@ -90,7 +90,8 @@ def complete_cross(observations: Observations, *, rank: int | None = None) -> Co
     with np.errstate(over="ignore", invalid="ignore"):
         Z[full] = (T @ (P[:, :t].T @ W)).T * unit
         Z[partial] = (R @ P[:, :t]) @ T.T * unit
-    Z[~np.isfinite(Z).all(axis=1)] = np.inf  # also where infinite terms cancel: `without_overflows` finds them
+    # Infinite terms may cancel to NaN; `without_overflows` finds infinite ones.
+    Z[~np.isfinite(Z).all(axis=1)] = np.inf
     status = np.full(n, Status.SOLVED, np.int8)
     status[full] = Status.FULL
     space = _space_of(U, sizes[:t], C, unit, o.values.dtype)

@@ -141,7 +141,8 @@ def _with_best_middle(e: Entries, point: _Point, share: float) -> tuple[_Point, 
 
 def _descend(e: Entries, point: _Point, tol: float, max_iter: int, progress) -> tuple[_Point, int, float]:
     """The point where the steps end, how many there were, and how far the last one went, of |X S Y'|_F."""
-    direction, old, moved, done = None, None, np.inf, 0
+    direction: tuple = ()
+    old, moved, done = None, np.inf, 0
     while done < max_iter:
         gradient = _gradient(e, point)
         scaled = _in_metric(gradient, point.S)
@@ -165,7 +166,7 @@ def _descend(e: Entries, point: _Point, tol: float, max_iter: int, progress) -> 
 
 
 def _gradient(e: Entries, point: _Point):
-    """Of the objective with respect to X and Y, tangent to the Grassmannians."""
+    """Gradient of the objective with respect to X and Y, tangent to the Grassmannians."""
     X, S, Y, residual = point
     E = e.matrix(residual)
     return _tangent(X, -times(E, Y) @ S.T), _tangent(Y, -transposed_times(E, X) @ S)
@@ -186,9 +187,9 @@ def _in_metric(gradient, S):
 
 
 def _step(e: Entries, point: _Point, direction, scaled, gradient):
-    """As far along the direction as the objective falls with S fixed; direction and gradient are carried along."""
+    """Go along the direction as far as the objective falls with S fixed; direction and gradient are carried along."""
     X, S, Y, residual = point
-    for H, K in (direction, tuple(-b for b in scaled)):  # steepest descent if the direction leads upwards
+    for H, K in (direction, tuple(-b for b in scaled)):  # If the direction leads upwards, steepest descent follows.
         # (X + t H) S (Y + t K)' = X S Y' + t A + t^2 B
         A = e.fitted(np.column_stack([H @ S, X @ S]), np.column_stack([Y, K]))
         B = e.fitted(H @ S, K)

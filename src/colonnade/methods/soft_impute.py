@@ -113,7 +113,8 @@ class _Search:
 
     def __init__(self, limit: int, max_iter: int, rng):
         self.limit, self.max_iter, self.rng = limit, max_iter, rng
-        self.X = self.V = None
+        self.X: Factors | None = None
+        self.V: np.ndarray | None = None
         self.steps, self.off = 0, 0.0
 
     def along_path(self, rest: Observations, hidden, unit, with_center: bool, tol, progress) -> float:
@@ -122,17 +123,17 @@ class _Search:
         alternation = Alternation(rest, unit, means)
         e = alternation.entries
         top = leading(e.matrix(e.weights * e.values), 1, self.rng).d[0]
-        best, rises, found = np.inf, 0, (top or 1.0, None, None)
+        best, rises, penalty, kept = np.inf, 0, top or 1.0, (self.X, self.V)
         for k, share in enumerate(_PATH if top else ()):
             progress(k, _PATH.size + 1)
             X = self.fit(alternation, share * top, tol)
             error = hidden.error(X, unit, means)
             rises = 0 if error < best else rises + 1
             if error < best:
-                best, found = error, (share * top, X, self.V)
+                best, penalty, kept = error, share * top, (X, self.V)
             if rises == _RISES:
                 break
-        penalty, self.X, self.V = found
+        self.X, self.V = kept
         return penalty
 
     def fit(self, alternation: Alternation, penalty: float, tol: float) -> Factors:
@@ -155,7 +156,7 @@ class _Search:
             if self.off <= tol and sure:
                 break
             sure = self.off <= tol
-            if sure:  # once more with other directions, lest one that should be there was overlooked
+            if sure:  # Other directions are tried once more, because one may have been overlooked.
                 V = self._more(V, shape)
         self.X, self.V = X, V
         return X

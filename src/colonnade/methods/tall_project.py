@@ -96,7 +96,7 @@ def _factors_of_full(o: Observations, rank) -> tuple[np.ndarray, np.ndarray, str
     m, d = A.shape
     A -= A.mean(axis=0)
     scale = m * np.abs(o.values).max(initial=0) * np.finfo(o.values.dtype).eps
-    if m == 1 or np.abs(A).max() <= scale:  # constant columns: no factor
+    if m == 1 or np.abs(A).max() <= scale:  # Constant columns have no factor.
         return np.zeros((m, 0)), np.zeros(0), "the full columns are constant"
     if not is_auto(rank):
         space = fit_column_space(A, rank=rank)

@@ -67,7 +67,8 @@ class _Fit:
         self.L = np.nan_to_num(completion.coefficients.T / self.unit)
         self.known = (n_seen > k) & ~np.isnan(completion.coefficients).any(axis=0) & (o.full_columns.size > k - 1)
         e = Entries(o, self.unit)
-        e.weights[np.repeat(np.isin(np.arange(n_seen.size), o.full_columns), n_seen)] = 1  # as they were solved
+        # Full columns were solved with these weights.
+        e.weights[np.repeat(np.isin(np.arange(n_seen.size), o.full_columns), n_seen)] = 1
         outer = np.einsum("ta,tb->tab", self.X, self.X).reshape(-1, k * k)
         grams = (e.matrix(e.weights).T @ outer).reshape(-1, k, k)
         grams[~self.known] = np.eye(k)
@@ -80,7 +81,7 @@ class _Fit:
         self.noise = total / np.maximum(n_seen - k, 1)
 
     def _leverage_of_columns(self) -> np.ndarray:
-        """Of every column in the estimate of the factors that it takes part in, shape (n,)."""
+        """Leverage of every column in the estimate of its own factors, shape (n,)."""
         F, full = self.L[:, 1:], self.o.full_columns
         among_all = np.einsum("ia,ab,ib->i", F, np.linalg.pinv(F.T @ F), F) if self.again else np.zeros(F.shape[0])
         among_all[full] = np.einsum("ia,ab,ib->i", F[full], np.linalg.pinv(F[full].T @ F[full]), F[full])
@@ -103,7 +104,8 @@ class _Fit:
                 parts = np.where(full[seen][:, None], own @ (np.eye(S.shape[0]) + S_o @ unseen) @ S, own @ S)
             else:
                 parts = np.where(full[seen][:, None], own @ S_o, 0.0)
-            meat = (parts * squares[:, None]).T @ parts  # summed first: l' meat l needs no table of pairs of columns
+            # Summed first, because l' meat l needs no table of pairs of columns.
+            meat = (parts * squares[:, None]).T @ parts
             asked = L[columns[at]]
             result[at] = np.einsum("ia,ia->i", asked @ meat, asked).clip(0)
         return result

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
-from scipy import linalg
 
-from .._support.arguments import as_choice, as_count, refuse_mask
+from .._support.arguments import as_choice, as_count
 from .._support.threads import in_threads, one_blas_thread, product
-from ..data.observations import Observations, pieces_at
+from ..data.observations import Observations
+from .directions import (
+    EXTRA,
+    FullColumns,
+    RowBlocks,
+    directions_by_qr,
+    directions_by_row_blocks,
+    fix_signs,
+    is_tall,
+    rows_of_basis,
+    thin_svd,
+    top_directions,
+)
 
-_TALL = 20_000  # rows from which A is factored by blocks of rows
-_BLOCK_CELLS = 80_000  # of such a block: it stays in the second cache while it is factored
-_WIDE = 400  # columns from which no more than the wanted directions are computed
-_STORED_CELLS = 1 << 23  # of the basis that are computed before they are written
-_EXTRA = 10  # directions carried along beyond the wanted ones
-_INDEPENDENT = 1e-6  # of the largest singular value, which all have if the columns depend on each other in no digit
-_MOST_SWEEPS = 12  # of the search for the wanted directions, before everything is computed after all
+_WIDE = 400  # Columns from which no more than the wanted directions are computed.
+_STORED_CELLS = 1 << 23  # Cells of the basis that are computed before they are written: 64 MB.
+_INDEPENDENT = 1e-6  # Share of the largest singular value; above it no digit says that columns depend on each other.
+
+
+def rank_ladder() -> np.ndarray:
+    """Ranks that are tried: each is 1.6 times the one before, so that every rank is at most 26 % from one of them."""
+    return np.unique(np.rint(1.6 ** np.arange(0, 30)).astype(int))
 
 
 @dataclass(frozen=True)
 class ColumnSpace:
-    """What the full columns teach.
+    """What is learned from the full columns.
 
     Attributes
     ----------
@@ -35,12 +46,11 @@ class ColumnSpace:
     center : array of shape (m,) or None
         Row means of the full columns, weighted by their squared scales, if they were taken off.
     variances : float64 array of shape (r,)
-        Mean square of a column's coefficient along each direction, as the full columns tell it.
+        Mean square of the full columns' coefficients along each direction.
     noise_std : float
         Root mean square of what the basis leaves out of A, per degree of freedom; NaN if there is none.
     mean : float64 array of shape (m,) or None
-        Row means of the full columns where they are not the center: for what a column is taken of which nothing is
-        known.
+        Row means of the full columns where they are not the center. They fill a column without entries.
     pull : float64 array of shape (1, r, r) or (2, r, r), or None
         How far columns of coefficients z have pulled the space towards them: z' G z is the leverage of the column in
         the prior and, if there is a second G, in the moves of the rows. None if no partial column has.
@@ -79,7 +89,7 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     data : Observations or array of shape (m, d)
         The full columns of the observations times their scales are A; an array is A itself.
     rank : int, optional
-        The most directions to return; None returns as many as the numerical rank.
+        Largest number of directions to return; None returns as many as the numerical rank.
     center : bool
         Take off the row means of the full columns first.
 
@@ -93,12 +103,12 @@ def fit_column_space(data, *, rank: int | None = None, center: bool = False) -> 
     if rank is not None:
         rank = as_count("rank", rank, 1)
     center = as_choice("center", center, (True, False))
-    A = _FullColumns(data, center)
+    A = FullColumns(data, center)
     m, d = A.shape
-    few = rank is not None and 4 * (rank + _EXTRA) <= min(m, d)
-    found = _top_directions(A, rank) if d >= _WIDE and few else None
+    few = rank is not None and 4 * (rank + EXTRA) <= min(m, d)
+    found = top_directions(A, rank) if d >= _WIDE and few else None
     if found is None:
-        found = _by_row_blocks(A, rank) if is_tall(m, d) else _by_qr(A, rank)
+        found = directions_by_row_blocks(A, rank) if is_tall(m, d) else directions_by_qr(A, rank)
     U, relative, left = found
     return _space_of(A, np.ascontiguousarray(fix_signs(U).astype(A.dtype, copy=False)), relative, left)
 
@@ -116,7 +126,7 @@ def fit_about_means(observations: Observations, about_zero: ColumnSpace) -> Colu
     scales, population = (np.ones(d), d) if given is None else (given, n)
     A, U = observations.full_matrix(), about_zero.basis
     center = A @ (scales**2 / np.sum(scales**2))
-    W, values, _ = _svd((product(U.T, A) - (U.T @ center)[:, None]) * scales)
+    W, values, _ = thin_svd((product(U.T, A) - (U.T @ center)[:, None]) * scales)
     basis = np.ascontiguousarray(fix_signs(product(U, W[:, : d - 1])))
     with np.errstate(over="ignore"):
         variances = values[: d - 1] ** 2 / population
@@ -145,7 +155,7 @@ def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
     # F = [U sqrt(v), root 1] = [U, outside / length] core
     core = np.zeros((r + 1, r + 1))
     core[:r, :r], core[:r, r], core[r, r] = np.diag(np.sqrt(space.variances)), root * inside, root * length
-    if length <= 1e-8 * np.sqrt(m):  # an offset is in the space already
+    if length <= 1e-8 * np.sqrt(m):  # The space has an offset already.
         core = core[:r]
     W, values, _ = np.linalg.svd(core, full_matrices=False)
     wide = U if core.shape[0] == r else np.column_stack([U, outside / length])
@@ -163,12 +173,7 @@ def truncated(space: ColumnSpace, rank: int) -> ColumnSpace:
     )
 
 
-def is_tall(m: int, d: int) -> bool:
-    """Whether A is factored by blocks of rows."""
-    return m >= _TALL and m >= 4 * d
-
-
-def _space_of(A: _FullColumns, U, relative, left) -> ColumnSpace:
+def _space_of(A: FullColumns, U, relative, left) -> ColumnSpace:
     """What there is to know of the directions U, with their singular values and the energy that they leave out."""
     freedom = (A.shape[0] - relative.size) * (A.n_independent - relative.size)
     with np.errstate(over="ignore"):
@@ -178,199 +183,18 @@ def _space_of(A: _FullColumns, U, relative, left) -> ColumnSpace:
     return ColumnSpace(U, singular_values, A.center, variances, float(noise))
 
 
-class _FullColumns:
-    """A by blocks of rows, each column brought to norm 1: A = B diag(norms) * unit, rows of B on demand."""
-
-    def __init__(self, data, center: bool, mapped: Callable = in_threads):
-        self.mapped = mapped  # (work, pieces) to the results
-        if isinstance(data, Observations):
-            starts = data.indptr[data.full_columns]
-            self.shape = data.shape[0], starts.size
-            self._read = lambda lo, hi: pieces_at(data.values, starts + lo, hi - lo).T
-            dtype, scales = data.values.dtype, data.full_scales
-        elif hasattr(data, "read_rows"):
-            self.shape, self._read, dtype, scales = data.shape, data.read_rows, data.dtype, None
-        else:
-            refuse_mask("A", data)
-            array = np.asarray(data)
-            if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "fiub":
-                raise ValueError(f"A must be a matrix of real numbers; got {array.dtype} of shape {array.shape}")
-            self.shape = array.shape
-            self._read = lambda lo, hi: array[lo:hi]
-            dtype, scales = array.dtype, None
-        d = self.shape[1]
-        if d == 0:
-            raise ValueError("there is no full column to learn the column space from")
-        self.dtype = dtype if dtype == np.float32 else np.dtype(np.float64)
-        self.eps = float(np.finfo(self.dtype).eps)
-        # Drawn columns stand for all of M (A A' has mean M M'); given ones for themselves.
-        self.population = data.shape[1] if scales is not None else d
-        scales = np.ones(d) if scales is None else scales
-        self.mean_square_scale = float(np.mean(scales**2))
-        self.n_independent = d - 1 if center else d
-        if len(self.blocks()) == 1:  # then it is read once
-            whole = self._read(0, self.shape[0])
-            self._read = lambda lo, hi: whole[lo:hi]
-        self.center = self._row_means(scales**2) if center else None
-        self._measure(scales)
-
-    def blocks(self):
-        step = max(1, 16 * _BLOCK_CELLS // self.shape[1])
-        return [(lo, min(lo + step, self.shape[0])) for lo in range(0, self.shape[0], step)]
-
-    def _row_means(self, weights):
-        shares = weights / weights.sum()  # before the sum: a mean exists where a sum overflows
-        parts = self.mapped(lambda at: np.multiply(self._read(*at), shares, order="C").sum(axis=1), self.blocks())
-        return np.concatenate(parts).astype(self.dtype)
-
-    def _raw(self, lo, hi):
-        block = np.asarray(self._read(lo, hi), dtype=np.float64)
-        return block if self.center is None else block - self.center[lo:hi, None]
-
-    def _measure(self, scales):
-        """Norms of the columns, without overflow or underflow of their squares."""
-        largest = np.max(self.mapped(lambda at: _largest(self._raw(*at)), self.blocks()), axis=0)
-        self._uncentered = 0.0
-        if self.center is not None:
-            self._uncentered = np.max(self.mapped(lambda at: _largest(self._read(*at)), self.blocks()), axis=0)
-        if not np.isfinite(largest).all():
-            raise ValueError("A must be finite; use NaN only for entries of columns that are not full")
-        self.unit = float(largest.max()) or 1.0
-        # Powers of two, so that dividing by them rounds nothing.
-        self._shrink = np.ldexp(1.0, -np.frexp(np.where(largest > 0, largest, self.unit))[1].clip(-1000, 1000))
-        squares = np.sum(self.mapped(lambda at: _squares(self._raw(*at) * self._shrink), self.blocks()), axis=0)
-        norms = np.sqrt(squares)
-        self.norms = norms * (1 / self._shrink / self.unit) * scales
-        # A column that the center takes away but for rounding counts as zero; a small one is a measurement like others.
-        zero = largest <= 8 * self.eps * self._uncentered
-        self.norms[zero] = 0.0
-        self._factors = np.where(zero, 0.0, 1 / np.where(zero, 1.0, norms))
-        self.energy = float(self.norms @ self.norms)
-
-    def rows(self, lo, hi):
-        """Rows lo..hi of B."""
-        block = self._raw(lo, hi) * self._shrink
-        block *= self._factors
-        return block
-
-    def matrix(self):
-        return self.rows(0, self.shape[0])
-
-    @property
-    def is_uneven(self) -> bool:
-        """Whether some norms are more than ten times others, zero columns apart."""
-        present = self.norms[self.norms > 0]
-        return bool(present.size and present.max() > 10 * present.min())
-
-    def rank_of(self, values) -> int:
-        return int((values > values[0] * max(self.shape) * self.eps).sum()) if values.size else 0
-
-
-def _largest(block):
-    return np.maximum(block.max(axis=0), -block.min(axis=0))
-
-
-def _squares(block):
-    return np.einsum("ij,ij->j", block, block)
-
-
-def _directions_of(R, A: _FullColumns, rank):
-    """W and singular values such that Q W are the wanted directions of A = Q R diag(norms); and the energy left out."""
-    if not A.norms.any():
-        return np.zeros((R.shape[0], 0)), np.zeros(0), 0.0
-    scaled = R * A.norms
-    if A.is_uneven:
-        span, values = _left_svd(R)
-        there = A.rank_of(values)
-        if rank is None or there <= rank:
-            # All of it is wanted: the span comes from the equal norms, its order from A.
-            span = span[:, :there]
-            inside = span.T @ scaled
-            turn, values = _left_svd(inside)
-            return span @ turn, values[:there], _energy(scaled - span @ inside)
-    W, values = _left_svd(scaled)
-    r = A.rank_of(values) if rank is None else min(rank, A.rank_of(values))
-    return W[:, :r], values[:r], _energy(values[r:])
-
-
-def _energy(values) -> float:
-    return float(np.sum(values**2))
-
-
-def _left_svd(matrix):
-    """Left singular vectors and singular values; of a wide matrix L Q those of L, which blocks of columns lead to."""
-    m, d = matrix.shape
-    step = max(4 * m, _BLOCK_CELLS // m)
-    if d > 2 * step:
-        with one_blas_thread():
-            blocks = range(0, d, step)
-            parts = in_threads(lambda lo: np.linalg.qr(matrix[:, lo : lo + step].T, mode="r"), blocks)
-            matrix = np.linalg.qr(np.concatenate(parts), mode="r").T
-    return _svd(matrix)[:2]
-
-
-def _svd(matrix):
-    try:
-        return linalg.svd(matrix, full_matrices=False, check_finite=False)
-    except linalg.LinAlgError:  # the fast driver failed to converge, which is rare; the slow one does
-        return linalg.svd(matrix, full_matrices=False, check_finite=False, lapack_driver="gesvd")
-
-
-def _by_qr(A: _FullColumns, rank):
-    m, d = A.shape
-    B = A.matrix()
-    if m <= d:
-        return _directions_of(B, A, rank)
-    Q, R = linalg.qr(B, mode="economic", overwrite_a=True, check_finite=False)
-    W, values, left = _directions_of(R, A, rank)
-    return product(Q, W), values, left
-
-
-def _by_row_blocks(A: _FullColumns, rank):
-    parts = _RowBlocks(A, rank)
-    U = np.empty((A.shape[0], parts.rank))
-
-    def fill(k):
-        lo, hi = parts.edges[k]
-        U[lo:hi] = parts.rows(k)
-
-    in_threads(fill, range(len(parts.edges)))
-    return U, parts.values, parts.left
-
-
-class _RowBlocks:
-    """QR of blocks of rows, then QR of the stacked factors; the blocks are factored twice rather than kept."""
-
-    def __init__(self, A: _FullColumns, rank, size: int | None = None):
-        m, d = A.shape
-        self._A, self.edges = A, _edges(m, size or max(_BLOCK_CELLS // d, 4 * d))
-        factors = A.mapped(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
-        self._Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
-        self._W, self.values, self.left = _directions_of(R, A, rank)
-        self.rank = self._W.shape[1]
-
-    def rows(self, k) -> np.ndarray:
-        """Those of the directions that belong to block k."""
-        return _rows_of_basis(self._A, *self.piece(k))
-
-    def piece(self, k) -> tuple[tuple[int, int], np.ndarray]:
-        """The rows of block k, and the factor, of shape (d, r), that turns its own basis into the directions."""
-        d = self._A.shape[1]
-        return self.edges[k], self._Q[k * d : (k + 1) * d] @ self._W
-
-
 @one_blas_thread()
 def fit_stored_column_space(
     columns, store_of, *, rank: int | None, center: bool, block_rows: int | None, mapped: Callable = in_threads
 ) -> ColumnSpace:
-    """The same as `fit_column_space` of a tall A, blocks of rows of which are read, and of the basis written.
+    """Do the same as `fit_column_space` for a tall A: blocks of rows of A are read, and those of the basis written.
 
     Parameters
     ----------
     columns : object with `shape`, `dtype` and ``read_rows(lo, hi)``
         A, of shape (m, d) with m >= d.
     store_of : function of (r, dtype)
-        Makes the basis, of which slices of rows can be set and read.
+        Makes the basis; slices of its rows can be set and read.
     rank, center
         As in `fit_column_space`.
     block_rows : int or None
@@ -378,90 +202,20 @@ def fit_stored_column_space(
     mapped : function of (work, pieces)
         Returns what `work` returns for each piece; default: computed by threads.
     """
-    A = _FullColumns(columns, center, mapped)
-    parts = _RowBlocks(A, rank, block_rows)
+    A = FullColumns(columns, center, mapped)
+    parts = RowBlocks(A, rank, block_rows)
     U, tops = store_of(parts.rank, A.dtype), []
     some = max(1, _STORED_CELLS // max(1, parts.rank * (parts.edges[0][1] - parts.edges[0][0])))
     for first in range(0, len(parts.edges), some):
         numbers = range(first, min(first + some, len(parts.edges)))
         pieces = [parts.piece(k) for k in numbers]
-        for k, rows in zip(numbers, mapped(lambda piece: _rows_of_basis(A, *piece), pieces)):
+        for k, rows in zip(numbers, mapped(lambda piece: rows_of_basis(A, *piece), pieces)):
             lo, hi = parts.edges[k]
             U[lo:hi] = rows.astype(A.dtype, copy=False)
             tops.append(rows[np.abs(rows).argmax(axis=0), np.arange(parts.rank)])
-    tops = np.array(tops).reshape(len(parts.edges), -1)
-    signs = np.where(tops[np.abs(tops).argmax(axis=0), np.arange(parts.rank)] < 0, -1, 1).astype(A.dtype)
+    largest = np.array(tops).reshape(len(parts.edges), -1)
+    signs = np.where(largest[np.abs(largest).argmax(axis=0), np.arange(parts.rank)] < 0, -1, 1).astype(A.dtype)
     if (signs < 0).any():
         for lo, hi in parts.edges:
             U[lo:hi] = U[lo:hi] * signs
     return _space_of(A, U, parts.values, parts.left)
-
-
-def _rows_of_basis(A: _FullColumns, edges: tuple[int, int], factor: np.ndarray) -> np.ndarray:
-    (lo, hi), (d, r) = edges, factor.shape
-    reflectors, tau = _householder(A.rows(lo, hi))
-    padded = np.zeros((hi - lo, r), order="F")
-    padded[:d] = factor
-    return linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, r), overwrite_c=1)[0]
-
-
-def _edges(m, size):
-    """Blocks of `size` rows, the last one up to twice as large."""
-    starts = list(range(0, max(m - size, 0) + 1, size))
-    return list(pairwise([*starts, m]))
-
-
-def _householder(block):
-    reflectors, tau, _, _ = linalg.lapack.dgeqrf(np.asfortranarray(block), overwrite_a=1)
-    return reflectors, tau
-
-
-def _top_directions(A: _FullColumns, rank):
-    """The top directions of a wide A; None if the search does not converge.
-
-    First a sketch of the columns at equal norms: if it explains them to rounding, A has no more directions than the
-    sketch. Otherwise a block Krylov space of A grows until A v = sigma u holds to rounding for the wanted triples.
-    """
-    B = A.matrix()
-    rng = np.random.default_rng(0)  # where the search starts; the answer does not depend on it
-    Q = _orthonormal(product(B, rng.standard_normal((B.shape[1], rank + _EXTRA))))
-    R = product(Q.T, B)
-    tolerance = A.eps * max(A.shape)
-    if np.linalg.norm(B - product(Q, R), axis=0).max() <= tolerance:
-        W, values, left = _directions_of(R, A, rank)
-        return product(Q, W), values, left
-    B *= A.norms
-    Q = _orthonormal(product(B, product(B.T, Q)))
-    projected = product(Q.T, B)
-    newest, settled = projected, False
-    for _ in range(_MOST_SWEEPS):
-        fresh = product(B, newest.T)
-        for _ in range(2):  # once leaves rounding errors, twice is enough
-            fresh = _orthonormal(fresh - product(Q, Q.T @ fresh))
-        newest = product(fresh.T, B)
-        Q, projected = np.hstack([Q, fresh]), np.vstack([projected, newest])
-        W, values, V = _svd(projected)
-        U = product(Q, W[:, :rank])
-        was_settled = settled
-        settled = np.linalg.norm(product(B, V[:rank].T) - U * values[:rank], axis=0).max() <= tolerance * values[0]
-        if settled and was_settled:  # one sweep more than the tolerance asks for, down to the rounding of LAPACK
-            r = min(rank, A.rank_of(values))
-            return U[:, :r], values[:r], _energy(B - product(U[:, :r], product(U[:, :r].T, B)))
-        if Q.shape[1] + rank + _EXTRA > min(B.shape) // 2:
-            break
-    return None
-
-
-def _orthonormal(matrix):
-    return linalg.qr(matrix, mode="economic", check_finite=False)[0]
-
-
-def fix_signs(U):
-    """Turn every vector so that its entry of largest size is positive."""
-    if U.size == 0:
-        return U
-    high, low = U.max(axis=0), U.min(axis=0)  # twice as fast as `argmax` along the first axis
-    is_negative = -low > high
-    for q in np.flatnonzero(-low == high):  # the first of the two decides
-        is_negative[q] = U[np.abs(U[:, q]).argmax(), q] < 0
-    return U * np.where(is_negative, -1.0, 1.0)

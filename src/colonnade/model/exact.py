@@ -14,10 +14,10 @@ from .packed import diagonal
 from .table import ScaledTable
 
 _DROP = 100.0  # Times by which the spectrum of the fitted table falls behind its last true direction.
-_ROUNDING = 1e-10  # Residual in units of the spread that counts as rounding,
-_STEPS = 1e3  # or so many steps of the data's own type.
+_ROUNDING = 1e-10  # Residual in units of the spread that counts as rounding.
+_STEPS = 1e3  # Steps of the data's own type that count as rounding too.
 _SPARE = 1.1  # Entries per free number that are needed before a fit to rounding means anything.
-_MOST_SWEEPS = 500
+_MOST_SWEEPS = 500  # Sweeps of an exact fit, at most, for time; `_HOPELESS` ends most of those that do not converge.
 _HOPELESS = 30  # Sweeps after which the residual must have fallen tenfold.
 _NOISE = 1e-12  # Variance for columns solved later: the prior still counts where their entries leave something open.
 _WEIGHT = 1e16  # Weight of the entries at which the prior has no part.
@@ -86,8 +86,8 @@ def _least_squares(table: ScaledTable, model: FactorModel, rounding) -> FactorMo
     U[open_rows], covariance[~open_rows] = again[open_rows], 0.0
     means, covariances = _column_posterior(given, U, covariance)
     Z[open_columns], sure[open_columns] = means[open_columns], covariances[open_columns]
-    noises = {"noise": np.full(table.shape[0], _NOISE), "own_noise": np.zeros(table.shape[0])}
-    return replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure, **noises)
+    model = replace(model, noise=np.full(table.shape[0], _NOISE), own_noise=np.zeros(table.shape[0]))
+    return replace(model, U=U, Z=Z, row_covariance=covariance, column_covariance=sure)
 
 
 def _are_open(covariance, q: int) -> np.ndarray:

@@ -27,7 +27,7 @@ class Settings:
     Attributes
     ----------
     rank : int
-        r, the most directions.
+        r, the largest number of directions.
     tail : float
         Weight of the even spectrum in the prior of the loadings.
     row_noise : bool

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.observations import Observations
-from .column_space import ColumnSpace, fix_signs
+from .column_space import ColumnSpace
+from .directions import fix_signs
 from .learned import Learned
 from .solve import Status
 

@@ -17,7 +17,7 @@ COMPLETE = 10  # Complete columns, or else complete rows, from which these and n
 FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
 _ENOUGH = 200  # Hidden entries that choose settings and calibrate intervals well;
-_MOST_FOLDS = 5  # a small table hides up to so many tenths for them, one after the other.
+_MOST_FOLDS = 5  # Tenths that a small table hides for them, at most, one after the other.
 _FAR = 10.0  # Spreads of its row and of its column by which an entry must be off to begin with Student-t noise.
 
 
@@ -25,7 +25,8 @@ class Fold:
     """Known entries that are hidden together, and the others."""
 
     def __init__(self, o: Observations, hidden):
-        self.seen, self.tables = {False: o.without(hidden)}, {}
+        self.seen = {False: o.without(hidden)}
+        self.tables: dict[tuple[bool, bool], ScaledTable] = {}
         self.rows, self.columns = o.rows[hidden].astype(np.int64), o.columns_of(hidden).astype(np.int64)
         self.values = o.values[hidden].astype(np.float64)
         self.weights = gap_weights(o, self.rows, self.columns)
@@ -55,7 +56,8 @@ def folds_of(o: Observations, far, rng) -> list[np.ndarray]:
 
     Far entries stay: the settings must be chosen with them in sight.
     """
-    folds, used = [], far
+    folds: list[np.ndarray] = []
+    used = far
     while sum(hidden.size for hidden in folds) < _ENOUGH and len(folds) < _MOST_FOLDS:
         hidden = np.setdiff1d(hidden_places(o, rng), used)
         if hidden.size == 0:
@@ -129,11 +131,11 @@ def far_places(o: Observations) -> np.ndarray:
 
 
 def _leaving_two(drawn, groups, counts) -> np.ndarray:
-    """Those drawn places whose group keeps two entries or more."""
+    """Drawn places whose group keeps two entries or more."""
     left = counts - np.bincount(groups, minlength=counts.size)
     return drawn[left[groups] >= 2]
 
 
 def rows_decide(o: Observations) -> bool:
     n_full_rows = np.count_nonzero(np.bincount(o.rows, minlength=o.shape[0]) == o.shape[1])
-    return n_full_rows >= COMPLETE and o.n_observed.max(initial=0) < o.shape[0]
+    return bool(n_full_rows >= COMPLETE and o.n_observed.max(initial=0) < o.shape[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._support.numbers import HUGE
 from ..data.observations import Observations
 from .full_columns.learn import learn
 from .full_columns.out_of_line import solve_in_line
@@ -20,11 +21,9 @@ from .selection import first_trial, learn_table
 from .table import scaled_table, side_of_units
 
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
-FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries teach more.
+FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries together say more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
-_WIDEST = 1e100  # Ratio of numbers beyond which the square of one is lost beside that of the other.
 _LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
-_SURE = 2.0  # Standard errors by which the learner must predict better that has fewer of the entries.
 
 
 def better_factor_model(o: Observations, orientation="auto", seed: int = 0, progress=None, **limits) -> Learned | None:
@@ -45,13 +44,13 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     if trial is None:
         return None if has_most else learn_table(o, **given)
     gains = _gains(o, trial)
-    if is_no_chance(-gains, _SURE) or (has_most and not is_no_chance(gains, _LIKELY)):
+    if is_no_chance(-gains) or (has_most and not is_no_chance(gains, _LIKELY)):
         return None
     learned = learn_table(o, **given)
     if learned.is_exact or learned.held_out is None:
         return learned
     gains = _gains(o, learned.held_out)
-    is_better = is_no_chance(gains, _SURE) if has_most else not is_no_chance(-gains, _SURE)
+    is_better = is_no_chance(gains) if has_most else not is_no_chance(-gains)
     return learned if is_better else None
 
 
@@ -61,11 +60,11 @@ def _are_comparable(values) -> bool:
     if sizes.size == 0:
         return False
     usual = float(np.median(sizes))
-    return bool(1 / _WIDEST < usual < _WIDEST and sizes.max() / _WIDEST < usual)
+    return bool(1 / HUGE < usual < HUGE and sizes.max() / HUGE < usual)
 
 
 def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:
-    """By how much squared errors of the full columns' prior exceed those of the factor model, by column."""
+    """Squared errors of the full columns' prior less those of the factor model, by column."""
     seen = o.without(o.locate(found.rows, found.columns))
     by_full = _predicted_by_full_columns(seen, found.rows, found.columns)
     units = scaled_table(o).unit[found.rows], scaled_table(o.transposed()).unit[found.columns]

@@ -12,15 +12,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations
 from .column_space import ColumnSpace
 
-MANY_COLUMNS = 20  # of which each has one loss
-LEAST_SHARE = 1e-10  # of the variance of an entry: less noise is lost beside squares
+FEW_ENTRIES = 30  # Left-out entries; fewer do not show how large errors are.
+MANY_COLUMNS = 20  # Columns from which each column, and not each entry, has one loss.
+LEAST_SHARE = 1e-10  # Share of an entry's variance; less noise is lost beside squares.
 _MOST_PAIRED = 1_000  # Entries of a column; in longer ones a single entry hardly changes the fit.
 _LEAST_LEFT = 1e-10  # Of the precision of an entry, left when a second is left out; less is rounding.
-_PIECE_CELLS = 40_000  # numbers that a thread has before it at a time, and a processor near it
 
 
 def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +75,7 @@ def leave_out(space: ColumnSpace, o: Observations, noise_variances, use: Callabl
             errors *= (unit / w)[:, :, None]
             use(at, errors, inverse if o.weights is None else inverse * (w**2)[:, :, None])
 
-    with one_blas_thread():  # many small problems: BLAS would split each of them
+    with one_blas_thread():  # BLAS would split each of many small problems.
         in_threads(work, columns_alike(o, max(space.rank, noise.size)))
 
 
@@ -117,7 +118,7 @@ def squares_of_others(space: ColumnSpace, o: Observations, noise_variance: float
 
 
 def least_noise(B) -> np.ndarray:
-    """Of a stack of B, shape (..., s, r), the noise variances with which B B' + t I is positive despite rounding."""
+    """Least noise variances t for which B B' + t I is positive despite rounding, for B of shape (..., s, r)."""
     return 10 * np.finfo(np.float64).eps * np.einsum("...sr,...sr->...", B, B)
 
 
@@ -126,7 +127,7 @@ def columns_alike(o: Observations, width: int) -> list[np.ndarray]:
     pieces = []
     for s in np.unique(o.n_observed[o.n_observed > 0]):
         starts = o.indptr[:-1][o.n_observed == s]
-        step = max(1, _PIECE_CELLS // int(s * max(1, width)))
+        step = max(1, CACHE_CELLS // int(s * max(1, width)))
         pieces += [starts[lo : lo + step, None] + np.arange(s) for lo in range(0, starts.size, step)]
     return pieces
 
@@ -210,11 +211,11 @@ def column_losses(squares, column) -> np.ndarray:
 
 
 def size_of(o: Observations) -> float:
-    """In which errors are measured: the largest entry, so that the square of none overflows."""
+    """The unit of errors: the largest entry, so that no square overflows."""
     return float(np.abs(o.values.astype(np.float64)).max(initial=0)) or 1.0
 
 
-def is_no_chance(gains, n_standard_errors: float) -> bool:
-    """Whether the mean of some gains is positive by more than so many of its standard errors."""
-    gains = gains / (float(np.abs(gains).max(initial=0)) or 1.0)  # lest squares of small ones vanish
+def is_no_chance(gains, n_standard_errors: float = 2.0) -> bool:
+    """Whether the mean of some gains is positive by more than so many of its standard errors; 2 are chance in 2 %."""
+    gains = gains / (float(np.abs(gains).max(initial=0)) or 1.0)  # Squares of small gains would vanish.
     return bool(gains.size > 1 and gains.mean() > n_standard_errors * gains.std(ddof=1) / np.sqrt(gains.size))

@@ -89,8 +89,8 @@ def _leave_out(f: FactorModel, rows, columns, values, weights) -> LeftOut:
         weights = weights * (nu + 1) / (nu + squares / noise)
     by_column, by_row = (np.clip(x * weights / noise, 0.0, _MOST) for x in (of_column, of_row))
     variance = own + of_column / (1 - by_column) + of_row / (1 - by_row) + of_both
-    deviations = (unit * np.sqrt(np.maximum(x, 0.0)) for x in (variance, own))
-    return LeftOut(residuals, *deviations, by_column, by_row)
+    deviations, noise_deviations = (unit * np.sqrt(np.maximum(x, 0.0)) for x in (variance, own))
+    return LeftOut(residuals, deviations, noise_deviations, by_column, by_row)
 
 
 def _variances(f: FactorModel, rows, columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,8 +18,7 @@ from scipy.linalg import solve_triangular
 from .column_space import ColumnSpace
 from .factor_model import WEIGHING_STEPS, FactorModel
 from .packed import unpacked
-
-_FARTHEST = 1e3  # Spreads at which the factor model clips an entry, as in `table`.
+from .table import FARTHEST
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ def form_in_model(model: FactorModel, row: int, rows, values, weights, own: floa
     r, unit = model.rank, model.unit[rows]
     divisor = np.where(unit > 0, unit, np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
-        x = np.clip(np.nan_to_num(values / divisor - model.shift[rows] / divisor), -_FARTHEST, _FARTHEST)
+        x = np.clip(np.nan_to_num(values / divisor - model.shift[rows] / divisor), -FARTHEST, FARTHEST)
         W = _weights_of_entries(model, rows, x, weights) / model.noise[rows]
         f, scale = model.U[row, :r], model.unit[row]
         a, b, _ = _weights(np.sqrt(W), model.U[rows, :r], _penalty_root(model, rows, W), f)
@@ -101,7 +100,7 @@ def form_in_model(model: FactorModel, row: int, rows, values, weights, own: floa
         contributions = scale * parts
         away = values - (model.shift[rows] + unit * model.U[rows, r])
         slope = np.where(fixed, 0.0, a * (scale / divisor))
-        clipped = np.abs(x) >= _FARTHEST  # There the weight is the mean slope from the level to the entry.
+        clipped = np.abs(x) >= FARTHEST  # There the weight is the mean slope from the level to the entry.
         slope[clipped] = np.where(away[clipped] != 0, contributions[clipped] / away[clipped], 0.0)
     level = float(model.shift[row] + scale * model.U[row, r])
     leverage = _own_leverage(model, row, rows, W, own)

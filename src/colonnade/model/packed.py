@@ -17,7 +17,7 @@ def diagonal(r: int) -> np.ndarray:
 
 
 def unpacked(packed, q: int) -> np.ndarray:
-    """The symmetric matrix of shape (q, q) of which `packed` is the lower triangle."""
+    """The symmetric matrix of shape (q, q) whose lower triangle is `packed`."""
     full = np.zeros((q, q))
     full[np.tril_indices(q)] = packed
     return full + np.tril(full, -1).T

@@ -10,11 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations
 from .solve import Status
-
-_PIECE_CELLS = 100_000  # numbers that a thread has before it at a time
 
 
 def deviations(completion, rows, columns) -> np.ndarray:
@@ -25,7 +24,7 @@ def deviations(completion, rows, columns) -> np.ndarray:
 
 
 def deviations_of(o: Observations, space, noise_variance: float, plain: float, able, rows, columns) -> np.ndarray:
-    """The same for entries of columns of observations, of which these are `able`; `plain` is the noise without a prior.
+    """The same for entries of observations; `able` columns have some, and `plain` is the noise without a prior.
 
     Shape (k,); NaN in columns that are not able.
     """
@@ -40,7 +39,7 @@ def deviations_of(o: Observations, space, noise_variance: float, plain: float, a
         B, targets = _observed_rows(space.basis, scale, o, which), space.basis[rows[at]].astype(np.float64) * scale
         result[at] = np.sqrt(noise + fitted_variances(B, targets, noise, has_prior))
 
-    with one_blas_thread():  # many small problems: BLAS would split each of them
+    with one_blas_thread():  # BLAS would split each of many small problems.
         in_threads(work, asked.pieces(max(1, space.rank)))
     return result
 
@@ -75,8 +74,8 @@ class _Asked:
         edges = [0, *(np.flatnonzero(changes) + 1).tolist(), self.which.size] if self.which.size else []
         for lo, hi in pairwise(edges):
             k, s = int(self.n_asked[lo]), int(self.n_known[lo])
-            width = min(k, max(1, _PIECE_CELLS // rank))
-            step = max(1, _PIECE_CELLS // ((s + width + rank) * rank))
+            width = min(k, max(1, CACHE_CELLS // rank))
+            step = max(1, CACHE_CELLS // ((s + width + rank) * rank))
             yield from ((a, min(a + step, hi), b, b + width) for a in range(lo, hi, step) for b in range(0, k, width))
 
     def part(self, first, last, begin, end) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +93,7 @@ def _observed_rows(basis, scale, o: Observations, columns) -> np.ndarray:
 
 
 def fitted_variances(B, targets, noise: float, has_prior: bool) -> np.ndarray:
-    """Of the fitted values at targets of shape (b, k, r), with what was observed in B of shape (b, s, r).
+    """Variances of fitted values at targets of shape (b, k, r), if rows B of shape (b, s, r) were observed.
 
     t f' (B'B + t I)^-1 f, or t f' (B'B)^-1 f without a prior; shape (b, k). Nothing is squared, for the noise may be
     far below the prior. With fewer entries than directions only the part of f in the span of the entries, Q c, is
@@ -114,8 +113,8 @@ def _variances_by_qr(B, targets, noise: float, has_prior: bool) -> np.ndarray:
     r = B.shape[2]
     if has_prior:
         B = np.concatenate([B, np.broadcast_to(np.sqrt(noise) * np.eye(r), (B.shape[0], r, r))], axis=1)
-    R = np.linalg.qr(B, mode="r")
-    is_open = (np.einsum("kqq->kq", R) == 0).any(axis=1)  # some direction does not show in the entries at all
+    R = np.asarray(np.linalg.qr(B, mode="r"))
+    is_open = (np.einsum("kqq->kq", R) == 0).any(axis=1)  # Some direction does not show in the entries at all.
     R[is_open] = np.eye(r)
     with np.errstate(over="ignore", invalid="ignore"):
         variances = noise * ((targets @ np.linalg.inv(R)) ** 2).sum(axis=2)

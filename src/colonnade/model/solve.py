@@ -12,9 +12,9 @@ from .._support.threads import default_threads, in_threads, one_blas_thread
 from ..data.observations import Observations
 from .column_space import ColumnSpace
 
-_GROUP = 64  # right-hand sides that share one factorisation at a time
-_SMALL = 1e6  # multiplications that are done before a thread has begun
-_PIECE = 2e9  # multiplications after which a thread reports and can be stopped
+_GROUP = 64  # Right-hand sides that share one factorisation at a time.
+_SMALL = 1e6  # Multiplications that are done before a second thread has begun.
+_PIECE = 2e9  # Multiplications, about 1 s, after which a thread reports and can be stopped.
 
 
 class Status(IntEnum):
@@ -69,12 +69,12 @@ def solve_columns(
     observations : Observations
         Of a matrix with m rows.
     penalty : array of shape (r,), optional
-        The diagonal of Lambda, one non-negative number per direction; zero unless told.
+        The diagonal of Lambda, one non-negative number per direction. Default: zero.
     typical : float, optional
-        How many entries a partial column has; the median of these columns unless told. It decides how directions are
-        scaled, and so the last bits: columns that are solved in several calls should be told the same.
+        How many entries a partial column has. Default: the median of these columns. It decides how directions are
+        scaled, and so the last bits; columns that are solved in several calls should get the same number.
     n_threads : int, optional
-        As many as there are processors unless told. The answer does not depend on it.
+        Default: as many as there are processors. The answer does not depend on it.
     progress : function, optional
         Called as ``progress(done, total)`` now and then.
 
@@ -100,7 +100,7 @@ def solve_columns(
     penalty = np.zeros(r) if penalty is None else np.asarray(penalty, dtype=np.float64)
     if penalty.shape != (r,) or not ((penalty >= 0) & np.isfinite(penalty)).all():
         raise ValueError(f"penalty must be {r} finite numbers >= 0, one per direction; got {penalty}")
-    Z = np.zeros((n, r), U.dtype)  # a column's coefficients lie together
+    Z = np.zeros((n, r), U.dtype)  # The coefficients of a column lie together.
     status = np.full(n, Status.NO_OBSERVATION, np.int8)
     partial = observations.partial_columns
     if r == 0:
@@ -122,7 +122,7 @@ def solve_columns(
 
 
 def _scales_of(penalty, share: float) -> np.ndarray:
-    """By which the directions are multiplied so that penalties of many sizes do not look like a bad condition.
+    """Scales of the directions, so that penalties of many sizes do not look like a bad condition.
 
     `share` of the rows is observed.
     """
@@ -152,7 +152,7 @@ def _judge_zero_space(center, o: Observations, status) -> None:
 
 def _solve_partial(U, center, observations, penalty, partial, written, n_threads, progress) -> None:
     """Write coefficients and status of the partial columns into `written`."""
-    from .kernels.column_kernels import solve_groups  # numba is imported here, when there is something to solve
+    from .kernels.column_kernels import solve_groups  # numba is imported only when there is something to solve.
     from .kernels.problem import UNSETTLED, Problem, workspace
 
     o, (Z, status) = observations, written
@@ -167,7 +167,7 @@ def _solve_partial(U, center, observations, penalty, partial, written, n_threads
     def work(piece):
         solve_groups(problem, *workspace(problem, *piece), *piece)
         if (status[members[bounds[piece[0]] : bounds[piece[1]]]] == UNSETTLED).any():
-            from .kernels.stable import solve_stably  # compiled only where a column needs it
+            from .kernels.stable import solve_stably  # Compiled only where a column needs it.
 
             solve_stably(problem, *piece)
 
@@ -184,7 +184,7 @@ def _groups_of_equal_rows(o: Observations, weights, partial) -> tuple[np.ndarray
 
     bits = weights.view(np.uint32 if weights.dtype.itemsize == 4 else np.uint64)
     alone = partial, np.arange(partial.size + 1)
-    for most in (8, o.rows.size):  # mostly the first few rows tell that no two columns are alike
+    for most in (8, o.rows.size):  # The first few rows mostly show that no two columns are alike.
         hashes = column_kernels.row_set_hashes(o.indptr, o.rows, bits, partial, most)
         in_order = np.sort(hashes)
         if not (in_order[1:] == in_order[:-1]).any():

@@ -65,7 +65,8 @@ class Sweeps:
         if start is not None and start.row_covariance.shape == self.row_covariance.shape:
             self.row_covariance[:] = start.row_covariance
         self.Z, self.column_covariance = Z.copy(), np.zeros((n, r * (r + 1) // 2))
-        self.own_noise, self.squares = self.noise.copy(), np.zeros(m)
+        self.own_noise = self.noise.copy()
+        self.squares: np.ndarray = np.zeros(m)
         self.row_logs, self.column_logs = np.zeros(m), np.zeros(n)
         self.noise_prior = InverseGamma(2.0, 2.0 * float(self.noise.mean()))
         self.prior, self.prior_mean, self.column_prior = np.eye(q), np.zeros(q), np.eye(r)

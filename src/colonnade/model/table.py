@@ -17,7 +17,7 @@ from ..data.observations import Observations
 _PIECES = 16  # Pieces into which the groups are cut; more than the threads, so that none waits long.
 _WORTH_A_PIECE = 1e6  # Multiplications: about 0.3 ms, in which a thread has started. Pieces do not change results.
 _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borrows: see `_likeness`.
-_FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
+FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
 _ALIKE = 20.0  # Entries times variance of the logarithms; 2 costs 5 % on short rows of one unit.
 _REACH = 10.0  # Robust deviations at which entries are clipped before the spread is taken: one code must not set it.
 # Difference of two `unit_range`: at most .3 of 7 tables in one unit, at least 1.2 of wine and breast cancer. None of
@@ -122,12 +122,12 @@ class ScaledTable:
 
     @cached_property
     def column_summands(self) -> Summands:
-        """For the sums over the rows of each column; they do not depend on which other columns the table has."""
+        """Summands of the sums over the rows of each column; they do not depend on other columns of the table."""
         return _summands(self.by_column, np.zeros(self.shape[0], bool))
 
     @cached_property
     def row_summands(self) -> Summands:
-        """For the sums over the columns of each row."""
+        """Summands of the sums over the columns of each row."""
         return _summands(self.by_row, self.by_column.counts == self.shape[0])
 
     def with_weights(self, weights) -> ScaledTable:
@@ -194,7 +194,7 @@ def unit_range(o: Observations) -> float:
     if found.size < 2:
         return 0.0
     by_chance = _LOG_VARIANCE * float(np.mean(1 / counts[counts > 0]))
-    return float(np.sqrt(max(0.0, np.var(found) - by_chance)))
+    return float(np.sqrt(max(0.0, float(np.var(found)) - by_chance)))
 
 
 def _means(groups, values, count: int) -> np.ndarray:
@@ -220,7 +220,7 @@ def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
     divisor = np.where(unit > 0, unit, np.inf)  # Entries of a constant row tell nothing in any unit: x = 0.
     with np.errstate(over="ignore", invalid="ignore"):
         x = values / divisor[o.rows] - (shift / divisor)[o.rows]
-    x = np.clip(np.nan_to_num(x), -_FARTHEST, _FARTHEST)
+    x = np.clip(np.nan_to_num(x), -FARTHEST, FARTHEST)
     weights = np.zeros(0) if o.weights is None else o.weights.astype(np.float64)
     by_column = Entries(o.indptr, o.rows, x, weights)
     by_row = Entries(begins, columns, x[order], weights[order] if weights.size else weights)

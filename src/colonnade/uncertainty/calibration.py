@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from .._support.numbers import HUGE
 from ..model.inverse_gamma import InverseGamma, fit_inverse_gamma
 from .parts import EQUAL_PARTS, Parts, fit_parts
 
@@ -27,7 +28,6 @@ _MOST_PREDICTED = 5_000  # Scores by which the strength of factors is learned; m
 _MEDIAN_SQUARE = 0.4549  # Of a standard normal variable.
 JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
 ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
-_LARGEST = 1e100  # Scores beyond which errors are not told apart.
 
 
 class Scores(NamedTuple):
@@ -57,7 +57,7 @@ class Scores(NamedTuple):
     def ratios(self) -> np.ndarray:
         """Errors in predicted deviations."""
         with np.errstate(over="ignore"):
-            return np.clip(self.errors / self.deviations, -_LARGEST, _LARGEST)
+            return np.clip(self.errors / self.deviations, -HUGE, HUGE)
 
 
 class Quantiles(NamedTuple):
@@ -109,7 +109,7 @@ class Spreads(NamedTuple):
 
     @classmethod
     def of(cls, groups, squares, n: int, each=None, others=1.0) -> Spreads:
-        """From scores of these groups and their squares.
+        """Learn from scores of these groups and their squares.
 
         Each counts as `each` scores, by default 1; without it the squares of the others are `others` times as large.
         Scores of a group depend on each other. The prior is therefore the one that predicts each from the others.
@@ -136,7 +136,7 @@ class Spreads(NamedTuple):
         return 2 * self.prior.shape + self.counts
 
     def factors_without(self, groups, squares, each=1.0, others=1.0) -> np.ndarray:
-        """For each of some scores the factor of its group without it; `each` and `others` are those of `of`."""
+        """The factor of each score's group without this score; `each` and `others` are those of `of`."""
         return np.sqrt(self.prior.variances(*self._without(groups, squares, each, others)))
 
     def _without(self, groups, squares, each, others) -> tuple[np.ndarray, np.ndarray]:

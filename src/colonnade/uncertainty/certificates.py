@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import one_blas_thread
 from ..model.column_space import ColumnSpace, fit_column_space, with_offset
 from ..model.full_columns.optimism import optimism_of
@@ -20,18 +21,17 @@ from .certificate_table import Certificates
 from .column_verdict import ColumnVerdict
 from .factor_posterior import CERTIFICATE_FIELDS, certify_columns
 
-_BLOCK_CELLS = 130_000  # Cells measured at a time: 1 MB, which stays in the cache; 4,000,000 take 20 % longer.
-WEAK = 0.01  # below this smallest eigenvalue noise may grow more than tenfold
-OFF = 5.0  # a residual this many times the noise, or that of most columns, is not noise
-DOUBTFUL = 3.0  # likewise: it hardly is, and the column not recovered
-POOR = 0.5  # a residual of this share of the entries themselves, or errors of those left out, explain little
-DOMINATED = 0.5  # of the spread of the prior still open: the prior dominates
-SETTLED = 0.1  # of it still open: the entries have decided
-_UNLIKE = 0.3  # of the size of a column left beside the full columns alone: sweeps must not hide it
-_LITTLE = 0.01  # of the size of a column: a smaller spread of its entries needs no explanation
-_LARGER_SHARE = 2.5  # times what most columns leave of their size: large columns leave more, but no larger share
-_MANY = 10  # columns whose median tells the usual residual
-_OFFSET = 1.0  # of an entry's variance: that of an offset which a column may have beside the full ones
+WEAK = 0.01  # Smallest eigenvalue; below it, noise may grow more than tenfold.
+OFF = 5.0  # Times the noise or the usual residual; a larger residual is not noise.
+DOUBTFUL = 3.0  # Times the same; a column with a larger residual is not called recovered.
+POOR = 0.5  # Share of the entries' size; a model with larger residuals or left-out errors explains little.
+DOMINATED = 0.5  # Share of the prior's spread that is still open; with more, the prior dominates.
+SETTLED = 0.1  # Share of the same; with less, the entries have decided.
+_UNLIKE = 0.3  # Share of a column's size that full columns alone leave; sweeps must not hide more.
+_LITTLE = 0.01  # Share of a column's size; entries with a smaller spread need no explanation.
+_LARGER_SHARE = 2.5  # Times the share that most columns leave; large columns leave more, but no larger share.
+_MANY = 10  # Columns; the median of fewer is no usual residual.
+_OFFSET = 1.0  # Variance of a column's offset from the full columns, in variances of an entry.
 
 
 @one_blas_thread()
@@ -74,8 +74,8 @@ def certify(completion) -> Certificates:
     space = _space_before(solution)
     typical = 0.0 if space is None else _typical_used(solution)
     noise_std = accuracy.noise_std
-    tables, *figures = zip(*(_figures(part, space, typical, noise_std) for part in solution.blocks()))
-    table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, figures))
+    tables, *parts = zip(*(_figures(part, space, typical, noise_std) for part in solution.blocks()))
+    table, figures = np.concatenate(tables).view(np.recarray), _Figures(*map(np.concatenate, parts))
     table.column = np.arange(table.size)
     scales = accuracy.error_scales
     table.uncertainty *= scales.typical if solution.noise_variance else 1.0
@@ -132,7 +132,7 @@ def _measured(solution, noise_std: float) -> tuple[np.recarray, np.ndarray, np.n
     sizes, spreads = np.zeros(n), np.zeros(n)
     for count in np.unique(table.n_observed):
         alike = np.flatnonzero(table.n_observed == count)
-        step = max(1, _BLOCK_CELLS // max(1, count * max(1, solution.rank)))
+        step = max(1, CACHE_CELLS // max(1, count * max(1, solution.rank)))
         for lo in range(0, alike.size, step):
             _measure(solution, alike[lo : lo + step], int(count), (table, sizes, spreads), noise_std)
     return table, sizes, spreads
@@ -147,7 +147,7 @@ def _space_before(solution) -> ColumnSpace | None:
         return None
     known = solution.full_learned_from()
     rank = min(solution.rank, known.shape[0], known.full_columns.size)
-    with one_blas_thread():  # whose own threads would change the last digits
+    with one_blas_thread():  # Threads of BLAS would change the last digits.
         return with_offset(fit_column_space(known, rank=rank, center=solution.center is not None), _OFFSET)
 
 
@@ -178,7 +178,7 @@ def _measure(solution, columns, s, target, noise_std) -> None:
     rows, x = o.rows[at], o.values[at].astype(np.float64)
     weights = np.ones(at.shape) if o.weights is None else o.weights[at].astype(np.float64)
     weights[np.isin(columns, o.full_columns)] = 1.0
-    share = weights / weights.max(axis=1, keepdims=True)  # first by the largest: the sum may overflow
+    share = weights / weights.max(axis=1, keepdims=True)  # Divided by the largest first, because the sum may overflow.
     share /= share.sum(axis=1, keepdims=True)
     if solution.center is not None:
         x = x - solution.center[rows]
@@ -191,7 +191,8 @@ def _measure(solution, columns, s, target, noise_std) -> None:
         sizes[columns] = unit * np.sqrt((share * relative**2).sum(axis=1))
         about = 0.0 if solution.center is not None else (share * relative).sum(axis=1, keepdims=True)
         spreads[columns] = unit * np.sqrt((share * (relative - about) ** 2).sum(axis=1))
-        U, weights, share = (y[:1] if s == m else y for y in (U, weights, share))  # full columns are alike from here on
+        # Full columns are alike from here on.
+        U, weights, share = (y[:1] if s == m else y for y in (U, weights, share))
         freedom = np.broadcast_to(s - _spent(U, weights, solution.penalty), columns.shape)
         free = freedom > (0.01 if solution.noise_variance else 0)
         relative = (share * (residual / unit[:, None]) ** 2).sum(axis=1)
@@ -238,7 +239,7 @@ def _spectrum(U, share, m):
     low, high = values[:, 0].copy(), values[:, -1].copy()
     for k in np.flatnonzero(
         ~(low > 1e-8 * high)
-    ):  # squaring has cost the digits: singular values of the rows themselves
+    ):  # Squaring has cost the digits, so the rows themselves are decomposed.
         singular = np.linalg.svd(scaled[k], compute_uv=False)
         low[k], high[k] = singular[-1] ** 2, singular[0] ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -279,7 +280,7 @@ def _verdicts(solution, table, figures: _Figures, noise: float) -> np.ndarray:
 
 
 def _are_unusual(residual, sizes, uneven, times: float) -> np.ndarray:
-    """Of columns with more than rounding left, those with far more than is usual, also beside their size.
+    """Columns that have far more left than is usual, also beside their size, and more than rounding.
 
     They may have raised the noise.
     """
@@ -343,6 +344,7 @@ def _rounding(solution, sizes) -> np.ndarray:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         blur = min(float(values[0] / values[-1]), 1e3) if values.size and np.isfinite(values[0]) else 1.0
         Z = solution.coefficients.astype(np.float64)
-        unit = np.maximum(np.abs(Z).max(axis=0, initial=0), np.finfo(np.float64).tiny)  # so that no square overflows
+        # No square overflows in this unit.
+        unit = np.maximum(np.abs(Z).max(axis=0, initial=0), np.finfo(np.float64).tiny)
         lengths = (100 * eps * unit) * np.sqrt(((Z / unit) ** 2).sum(axis=0))
         return 100 * eps * sizes + blur * lengths

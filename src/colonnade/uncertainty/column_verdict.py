@@ -19,12 +19,12 @@ class ColumnVerdict(StrEnum):
     ----------
     remedy : str or None
         What would help, with places for the number of values and the words for one column or several.
-    predicates : (str, str)
+    predicates : tuple of two str
         What is said of one column, and of several.
     """
 
     remedy: str | None
-    predicates: tuple[str, str]
+    predicates: tuple[str, ...]
 
     def __new__(cls, word: str, remedy: str | None = None, *predicates: str):
         self = str.__new__(cls, word)

@@ -9,15 +9,15 @@ import numpy as np
 from ..data.gap_weights import gap_weights
 from ..model.column_space import fit_column_space
 from ..model.full_columns.trials import Trials, trials
+from ..model.leaving_out import FEW_ENTRIES
 from ..model.prediction import entries_at, keep_in_bounds
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_trials
 from .verdict import EXACT, EXACT_IN_PART, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
-_FEW = 30  # entries left out that tell nothing
-_MOST_WORK = 2e9  # multiplications for singular values that the completion does not have itself
-_STORED_COLUMNS = 2_000  # that are read of a completion on the disk
+_MOST_WORK = 2e9  # Multiplications, about 2 s; the spectrum of all full columns is left out if it takes more.
+_STORED_COLUMNS = 2_000  # Columns of a completion on the disk that are read.
 _NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
 _ROUNDING = 100  # Times the precision of a number of the usual size: errors up to here are rounding.
 
@@ -99,7 +99,7 @@ def hold_out(completion) -> HeldOut | None:
     known = completion.accuracy.trials if some is whole else trials(some)
     tried = Trials(*(figures[known.is_left_out] for figures in known))
     columns = np.unique(tried.columns)
-    if tried.errors.size < _FEW or columns.size < 2:
+    if tried.errors.size < FEW_ENTRIES or columns.size < 2:
         return None
     scores = scores_of_trials(tried)
     scores = scores if scores.weights.any() else scores._replace(weights=np.ones(scores.errors.size))
@@ -131,7 +131,7 @@ def _of_factor_model(completion) -> HeldOut | None:
         return None
     sample = completion.solution.learned_columns()
     scores = scores_of_held_out(completion.learned, sample.observations)
-    if scores.errors.size < _FEW:  # Deviations of numbers near 1e-300 are zero, and tell nothing.
+    if scores.errors.size < FEW_ENTRIES:  # Deviations of numbers near 1e-300 are zero, and tell nothing.
         return None
     predicted = found.predicted.copy()
     keep_in_bounds(completion.bounds, predicted)
@@ -140,7 +140,7 @@ def _of_factor_model(completion) -> HeldOut | None:
         x, weights = scores.ratios, scores.weights
     else:
         x, weights = completion.accuracy.calibration.x, completion.accuracy.calibration.scores.weights
-    if x.size < _FEW:  # Beside one entry near the end of floating point all deviations may be zero.
+    if x.size < FEW_ENTRIES:  # Beside one entry near the end of floating point all deviations may be zero.
         return None
     coverage = _covered_by_the_other_half(x, weights)
     unit, of_gaps = float(errors.max()) or 1.0, gap_weights(sample.observations, found.rows, found.columns)
@@ -219,7 +219,7 @@ def _within(calibration: Calibration, scores: Scores) -> np.ndarray:
 
 
 def _distances(calibration: Calibration, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """From the prediction of each score to the low and to the high end of its interval at `LEVEL`, shape (k,) each."""
+    """Distances from each prediction to the low and high ends of its interval at `LEVEL`, shape (k,) each."""
     x = calibration.standardised(scores)
     unit = np.divide(
         scores.errors, x, out=calibration.scaled(scores).deviations, where=x != 0

@@ -16,12 +16,12 @@ from scipy.special import ndtri
 from .._support.threads import one_blas_thread
 from ..model.factor_model import FactorModel
 from ..model.learned import Learned
-from ..model.packed import as_int64
+from ..model.packed import as_int64, unpacked_all
 from ..model.prediction import keep_in_bounds
 from ..model.solve import solve_columns
 from .parts import Parts
+from .verdict import LEVEL
 
-LEVEL = 0.9  # Of the intervals with which the draws agree.
 NORMAL = float(ndtri((1 + LEVEL) / 2))  # Half the width of that interval of a standard normal variable.
 _PIECE_NUMBERS = 2_000_000  # Numbers of covariance matrices, or of drawn entries, at a time.
 
@@ -65,22 +65,20 @@ def _drawn_factors(model: FactorModel, n_draws: int, rows, columns, rng) -> tupl
 def _drawn(packed, which, size: int, n_draws: int, rng) -> np.ndarray:
     """Draws of N(0, C) for some packed covariance matrices C, shape (n_draws, k, size)."""
     result = np.empty((n_draws, which.size, size))
-    lower, step = np.tril_indices(size), max(1, _PIECE_NUMBERS // size**2)
+    step = max(1, _PIECE_NUMBERS // size**2)
     for first in range(0, which.size, step):
         some = which[first : first + step]
-        C = np.zeros((some.size, size, size))
-        C[:, lower[0], lower[1]] = packed[some]
-        C += np.tril(C, -1).transpose(0, 2, 1)
         x = rng.standard_normal((some.size, size, n_draws))
-        result[:, first : first + step] = (_roots(C) @ x).transpose(2, 0, 1)
+        result[:, first : first + step] = (square_roots(packed[some], size) @ x).transpose(2, 0, 1)
     return result
 
 
-def _roots(C) -> np.ndarray:
-    """Matrices A with A A' = C, shape (k, size, size); of matrices that rounding has made indefinite the nearest."""
+def square_roots(packed, size: int) -> np.ndarray:
+    """Matrices A with A A' = C for packed C, shape (k, size, size); of the nearest to what rounding made indefinite."""
+    C = unpacked_all(packed, size)
     try:
         return np.linalg.cholesky(C)
-    except np.linalg.LinAlgError:
+    except np.linalg.LinAlgError:  # A variance is zero up to rounding, as in an exact fit.
         values, vectors = np.linalg.eigh(C)
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
 

@@ -16,7 +16,7 @@ from .column_verdict import remedy
 from .explanation import Explanation, Similar
 
 _MOST_JUDGED = 20_000  # Columns up to which the verdict on a column is looked up: it is found for all of them at once.
-_N_SIMILAR = 5
+_N_SIMILAR = 5  # Similar columns that an explanation names.
 _NOTHING = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
 
 
@@ -153,7 +153,7 @@ def _weights_in_model(o: Observations, n_learned_from: int) -> np.ndarray:
     """Weights of all entries in the units in which the factor model was learned, from so many columns."""
     if o.weights is None or o.weights.size == 0:
         return np.ones(o.values.size)
-    return o.with_relative_weights(n_learned_from).weights.astype(np.float64)
+    return np.asarray(o.with_relative_weights(n_learned_from).weights, np.float64)
 
 
 def _no_form() -> LinearForm:

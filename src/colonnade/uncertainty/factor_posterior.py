@@ -84,14 +84,14 @@ def certify_columns(
 
 def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, kind: str, usual: int) -> np.recarray:
     m, n = o.shape
-    table = np.recarray(n, dtype=CERTIFICATE_FIELDS)
-    table.column, table.n_observed = np.arange(n), o.n_observed
-    table.smallest_eigenvalue, table.condition, table.more_entries = np.nan, np.nan, 0
+    table = np.zeros(n, dtype=CERTIFICATE_FIELDS)
+    table["column"], table["n_observed"] = np.arange(n), o.n_observed
+    table["smallest_eigenvalue"] = table["condition"] = np.nan
     columns = o.entry_columns
     errors = o.values.astype(np.float64) - learned.predict(o.rows.astype(np.int64), columns)
     counts = np.maximum(o.n_observed, 1)
-    table.residual = np.sqrt(np.bincount(columns, errors**2, n) / counts)
-    table.residual[o.n_observed == 0] = np.nan
+    table["residual"] = np.sqrt(np.bincount(columns, errors**2, n) / counts)
+    table["residual"][o.n_observed == 0] = np.nan
     means = np.bincount(columns, o.values.astype(np.float64), n) / counts
     spread = np.sqrt(np.bincount(columns, (o.values - means[columns]) ** 2, n) / counts)
     rows = np.unique(np.linspace(0, m - 1, min(m, 200)).astype(np.int64))
@@ -100,21 +100,21 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, ki
         at = np.full(rows.size, j)
         posterior = learned.deviations(rows, at, with_noise=False)
         prior = priors * learned.model.unit[j] if learned.is_turned else priors
-        table.uncertainty[j] = np.sqrt(np.mean(posterior**2))
+        table["uncertainty"][j] = np.sqrt(np.mean(posterior**2))
         share = float(np.mean(posterior**2 / np.where(prior > 0, prior, np.inf) ** 2))
-        poor = table.residual[j] > _POOR * spread[j] or missed[j] > _LITTLE_EXPLAINED * spread[j]
+        poor = table["residual"][j] > _POOR * spread[j] or missed[j] > _LITTLE_EXPLAINED * spread[j]
         poor = poor and o.n_observed[j] > 1 and spread[j] > 0
-        table.verdict[j] = _verdict(share, poor, learned.is_exact)
+        table["verdict"][j] = _verdict(share, poor, learned.is_exact)
         if share > _SETTLED:
             # The open share falls about as 1 / (1 + entries).
             wanted = (1 + o.n_observed[j]) * (share / _SETTLED - 1)
-            table.more_entries[j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
+            table["more_entries"][j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
     for j, verdict in verdicts_of_unfilled.items():
-        table.verdict[j] = verdict
-        table.more_entries[j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
+        table["verdict"][j] = verdict
+        table["more_entries"][j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
         if o.n_observed[j] == m:
-            table.residual[j] = table.uncertainty[j] = 0.0
-    return table
+            table["residual"][j] = table["uncertainty"][j] = 0.0
+    return table.view(np.recarray)
 
 
 def _left_out_errors(learned: Learned, o: Observations, kind: str) -> np.ndarray:

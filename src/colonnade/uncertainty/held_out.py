@@ -14,11 +14,12 @@ from .calibration import Scores
 
 
 def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
-    """Of the entries that a factor model did not see while its settings were chosen.
+    """Scores of the entries that a factor model did not see while its settings were chosen.
 
     An entry of a row and column with many gaps stands for many unseen ones: see `data.gap_weights`.
     """
     found = learned.held_out
+    assert found is not None, "only a model whose settings were chosen by hidden entries has scores"
     known = found.deviations > 0
     weights = gap_weights(o, found.rows, found.columns)[known]
     errors = (found.truth - found.predicted)[known]
@@ -27,12 +28,12 @@ def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
 
 
 def scores_of_trials(trials: Trials) -> Scores:
-    """Of entries of partial columns that were left out, and of hidden full columns where these tell more."""
+    """Scores of entries of partial columns that were left out, and of hidden full columns."""
     return Scores(trials.rows, trials.columns, trials.errors, trials.deviations, trials.weights, trials.others)
 
 
 def scores_of_columns(completion, which, trials: Trials | None = None) -> Scores:
-    """Of all entries of some columns, each left out in turn; of columns that have `trials`, these."""
+    """Scores of all entries of some columns, each left out in turn, or those of `trials` for columns that have them."""
     if trials is not None and trials.is_left_out.all():
         own, tried = np.isin(trials.columns, which), np.isin(which, trials.columns)
         found = Scores(*(figures[own] for figures in scores_of_trials(trials)))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._support.numbers import BLOCK_CELLS
 from ..data.frames import frame_of_columns
-
-_BLOCK_CELLS = 1_000_000  # Entries whose intervals are computed at a time.
 
 
 def long_frame(completion, level: float):
@@ -42,7 +41,7 @@ def values_and_ends(completion, level: float) -> tuple[np.ndarray, np.ndarray, n
     """The filled matrix and the ends of the intervals of its entries, each of shape (m, n)."""
     m, n = completion.shape
     value, low, high = (np.empty((m, n), completion.dtype) for _ in range(3))
-    rows, step = np.arange(m)[:, None], max(1, _BLOCK_CELLS // m)
+    rows, step = np.arange(m)[:, None], max(1, BLOCK_CELLS // m)
     for first in range(0, n, step):
         columns = np.arange(first, min(first + step, n))
         at = slice(first, first + columns.size)

@@ -26,24 +26,25 @@ import numpy as np
 from scipy import stats
 
 from .._support.arguments import as_generator
+from .._support.numbers import BLOCK_CELLS
 from .._support.threads import one_blas_thread
 from ..model.column_space import fit_column_space, with_offset
 from ..model.full_columns.hidden_columns import hidden_in_turn, offset_beside, some_of_the_full
 from ..model.prediction import filled_columns, is_filled
 from ..model.solve import Status
 
-_BLOCK_CELLS = 4_000_000
-_ROUNDING = 1e-6  # of the size of entries: less noise is lost in the formulas
-_ASKED_COLUMNS = 1_000
-_FEWEST_ENTRIES = 4  # of a column of which a third is hidden
-_SPLITS = 4  # random thirds of each asked column
-_FEW_COLUMNS = 10  # fewer do not tell how far means of columns like them are off
-_FEWEST_FULL, MOST_FULL = 10, 200  # full columns that are hidden in turn
-_FOLDS = 10
-_LEVELS = 0.5, 0.8, 0.9, 0.95  # at which errors of hidden full columns and of hidden parts are compared
+_ROUNDING = 1e-6  # Share of the size of entries; less noise is lost to rounding in the formulas.
+_ASKED_COLUMNS = 1_000  # Partial columns whose parts are hidden, at most, for time.
+_FEWEST_ENTRIES = 4  # Entries of a column; with fewer, no third of them is hidden.
+_SPLITS = 4  # Times that a random third of each asked column is hidden.
+_FEW_COLUMNS = 10  # Columns; fewer do not show how far means of columns like them are off.
+_FEWEST_FULL, MOST_FULL = 10, 200  # Full columns that are hidden in turn: at least, and at most for time.
+_FOLDS = 10  # Parts of the full columns that are hidden in turn.
+# Levels of intervals at which errors of hidden full columns and of hidden parts are compared.
+_LEVELS = 0.5, 0.8, 0.9, 0.95
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of columns with typos at the ends of floating point
+@np.errstate(over="ignore", invalid="ignore")  # Columns with typos may overflow.
 @one_blas_thread()
 def means_and_ends(
     solution, accuracy, n_deviations: float, unbiased: bool
@@ -62,12 +63,12 @@ def means_and_ends(
         mean[filled], deviation[filled] = model.means(o.take(filled), model.sum_over_rows, m, unbiased)
         if solution.space.mean is not None:
             mean[solution.status == Status.PRIOR_ONLY] = solution.space.mean.mean()
-        half = np.where(deviation > 0, deviation * n_deviations, 0.0)  # also of infinitely many
-    else:  # of data that fit so well so do the means; each entry of a column is off by what its few entries leave
-        std = accuracy.noise_std if np.isfinite(accuracy.noise_std) else np.inf  # nothing tells
+        half = np.where(deviation > 0, deviation * n_deviations, 0.0)  # The deviation may be infinite.
+    else:  # Such data fit, and so do the means. An entry is off by what the few entries of its column leave.
+        std = accuracy.noise_std if np.isfinite(accuracy.noise_std) else np.inf  # Nothing shows the noise.
         half = np.zeros(n)
         half[filled] = n_deviations * std * np.sqrt(max(1, solution.rank) / np.maximum(1, o.n_observed[filled]))
-        for lo in range(0, filled.size, step := max(1, _BLOCK_CELLS // m)):
+        for lo in range(0, filled.size, step := max(1, BLOCK_CELLS // m)):
             mean[filled[lo : lo + step]] = filled_columns(solution, filled[lo : lo + step]).mean(
                 axis=0, dtype=np.float64
             )
@@ -111,7 +112,7 @@ class _Model:
         with one_blas_thread():
             for s in np.unique(o.n_observed):
                 alike = np.flatnonzero(o.n_observed == s)
-                step = max(1, _BLOCK_CELLS // max(1, int(s * self.F.shape[1])))
+                step = max(1, BLOCK_CELLS // max(1, int(s * self.F.shape[1])))
                 for lo in range(0, alike.size, step):
                     which = alike[lo : lo + step]
                     F_sum = total if total.ndim == 1 else total[which]
@@ -129,27 +130,27 @@ class _Model:
         w = times_inverse(k)
         if unbiased and s:
             w = w + times_inverse((m - s + 1 - w) / diagonal / s)
-        own = (F_sum**2).sum(axis=-1) + (m - s) * self.noise + t.sum(axis=1)  # of what was measured its own noise
+        own = (F_sum**2).sum(axis=-1) + (m - s) * self.noise + t.sum(axis=1)  # Measured entries add their own noise.
         of_sum = (np.einsum("csr,cs->cr", B, w) ** 2).sum(axis=1) + (t * w**2).sum(axis=1)
         variance = of_sum - 2 * (w * k).sum(axis=1) + own
         return ((w * x).sum(axis=1) + c_sum) / m, np.sqrt(np.maximum(variance, 0)) / m
 
 
 def _inverse(B, t):
-    """Of K = B B' + diag(t) for each of c columns: a function that multiplies (c, s) by it, and its diagonal."""
+    """Inverse of K = B B' + diag(t) for each of c columns, as a function that multiplies (c, s), and its diagonal."""
     c, s, r = B.shape
     if s <= r:
         inverse = np.linalg.inv(np.matmul(B, B.transpose(0, 2, 1)) + t[:, :, None] * np.eye(s))
         return lambda v: np.einsum("cij,cj->ci", inverse, v), np.einsum("cii->ci", inverse)
     root = np.sqrt(t)
     stacked = np.concatenate([B / root[:, :, None], np.broadcast_to(np.eye(r), (c, r, r))], axis=1)
-    Q = np.linalg.qr(stacked)[0][:, :s]  # then K^-1 = root^-1 (1 - Q Q') root^-1, without K
+    Q = np.linalg.qr(stacked)[0][:, :s]  # Then K^-1 = root^-1 (1 - Q Q') root^-1, without K.
 
     def times_inverse(v):
         scaled = v / root
         return (scaled - np.einsum("csr,cr->cs", Q, np.einsum("csr,cs->cr", Q, scaled))) / root
 
-    at_least = 1 / (np.einsum("csr,csr->cs", B, B) + t)  # of any inverse, whatever rounding leaves of it
+    at_least = 1 / (np.einsum("csr,csr->cs", B, B) + t)  # A bound of the inverse that holds whatever rounding does.
     return times_inverse, np.maximum((1 - np.einsum("csr,csr->cs", Q, Q)) / t, at_least)
 
 
@@ -176,7 +177,7 @@ class MeanErrors:
         return max(float(stats.norm.ppf(0.5 + level / 2)), float(self.scores.max(initial=0))) * self.factor
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of such columns
+@np.errstate(over="ignore", invalid="ignore")  # Such columns may overflow.
 @one_blas_thread()
 def mean_errors(solution, accuracy, unbiased: bool, hide_full: bool = True) -> MeanErrors:
     """What the columns of a solution tell of the errors of means; full ones too unless `hide_full` is False."""
@@ -192,7 +193,7 @@ def mean_errors(solution, accuracy, unbiased: bool, hide_full: bool = True) -> M
     factor = 1.0
     if hide_full and (found := _scores_of_full(solution, noise, asked.n_observed, unbiased)):
         of_wholes, of_parts = found
-        if some.size < _FEW_COLUMNS:  # of which no quantile can be told
+        if some.size < _FEW_COLUMNS:  # So few columns show no quantile.
             return MeanErrors(np.sort(np.concatenate(of_wholes)), optimism)
         factor = _surely_larger(of_wholes, of_parts)
     return MeanErrors(np.sort(scores), optimism * factor)
@@ -225,7 +226,7 @@ def _in_deviations(errors, deviations) -> np.ndarray:
 
 
 def _scores_of_full(solution, noise: float, sizes, unbiased: bool) -> tuple[list, list] | None:
-    """Of full columns that are hidden: how many deviations their means are off, and as hidden parts of them tell.
+    """Errors of the means of hidden full columns in deviations, and those of hidden parts of these columns.
 
     Both fold by fold; None if there are too few full columns. `sizes` are numbers of entries that columns have.
     """
@@ -247,7 +248,7 @@ def _scores_of_full(solution, noise: float, sizes, unbiased: bool) -> tuple[list
 
 
 def _surely_larger(some: list, others: list) -> float:
-    """By how much some scores are larger than others, less half a standard error, which the folds tell; at least 1."""
+    """Ratio of some scores to others, less half a standard error, which the folds give; at least 1."""
 
     def log_ratio(folds):
         quantiles = [np.quantile(np.concatenate([scores[k] for k in folds]), _LEVELS) for scores in (some, others)]
@@ -260,5 +261,5 @@ def _surely_larger(some: list, others: list) -> float:
     ratio, without = log_ratio(folds), np.array([log_ratio([k for k in folds if k != left]) for left in folds])
     if not (np.isfinite(ratio) and np.isfinite(without).all()):
         return 1.0
-    error = np.sqrt((without.size - 1) * np.mean((without - without.mean()) ** 2))  # by the jackknife
+    error = np.sqrt((without.size - 1) * np.mean((without - without.mean()) ** 2))  # The jackknife estimate.
     return max(1.0, float(np.exp(ratio - error / 2)))

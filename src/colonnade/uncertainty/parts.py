@@ -35,7 +35,7 @@ EQUAL_PARTS = Parts()
 
 
 def _shares(whole, noise) -> np.ndarray:
-    """Of the noise in the variances; 1 where a deviation is 0 or infinite."""
+    """Shares of the noise in the variances; 1 where a deviation is 0 or infinite."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return np.clip(np.nan_to_num(np.where(whole > 0, noise / whole, 1.0), nan=1.0), 0.0, 1.0) ** 2
 

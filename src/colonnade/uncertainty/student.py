@@ -37,7 +37,7 @@ def from_normal(y, degrees) -> np.ndarray:
 def together(*degrees) -> np.ndarray:
     """Degrees of freedom of a product of scales."""
     with np.errstate(divide="ignore"):
-        return 1 / sum(1 / np.asarray(k, np.float64) for k in degrees)
+        return np.asarray(1 / sum(1 / np.asarray(k, np.float64) for k in degrees))
 
 
 def _slope(k) -> np.ndarray:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEVEL = 0.9  # Of the intervals whose coverage is judged.
+LEVEL = 0.9  # Level of intervals whose coverage is judged, that pages show, and that draws agree with.
 _SMALL = 0.5  # Error as a share of the spread: at half of it, a filled value says more than the mean does.
 _LARGE = 0.95  # The same: from here on less than a tenth of the variance is explained, so the mean does as well.
-_LEAST, _MOST = 0.8, 0.98  # Coverage of 90 % intervals that is near enough.
+NARROW, WIDE = 0.8, 0.98  # Coverage of 90 % intervals that is near enough.
 _ROUNDING = 1e-6  # Share of the spread below which an error is rounding, so that coverage means nothing.
 
 
@@ -69,7 +69,7 @@ def judge(error: float, coverage: float) -> Verdict:
     if error >= _LARGE:
         return Verdict("do not use it", f"{facts}, no better than filling in the mean.")
     within = f"the {100 * LEVEL:.0f} % intervals contain {100 * coverage:.3g} % of the hidden values"
-    if not _LEAST <= coverage <= _MOST:
-        kind = "narrow" if coverage < _LEAST else "wide"
+    if not NARROW <= coverage <= WIDE:
+        kind = "narrow" if coverage < NARROW else "wide"
         return Verdict("use it with care", f"{facts}, but the intervals are too {kind}: {within}.")
     return Verdict("use it with care" if error >= _SMALL else "use it", f"{facts}, and {within}.")

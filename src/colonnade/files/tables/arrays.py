@@ -46,7 +46,8 @@ def read_npz(path: Path, key: str | None, limit: float | None = None) -> Observa
             form = FileForm("npz", key=key, name_keys=name_keys)
             return Observations.from_dense(arrays[f"{key}.npy"], **names, origin=form)
     except (*_DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place before the beginning of the file
+        # EINVAL is a place before the beginning of the file.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         raise ValueError(f"{printable(path)} is damaged or not an npz file: {one_line(error)}") from error
 
@@ -88,7 +89,7 @@ def checked_headers(path: Path, limit: float | None = None) -> dict:
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
                 name = member.filename[:-4]
-                if name in members or members[member.filename] > 1:  # numpy would take one of them
+                if name in members or members[member.filename] > 1:  # numpy would take one of them.
                     raise ValueError(f"{printable(path)} holds two arrays {name!r:.60}; save it anew")
                 refuse_beyond_memory(path, member.file_size, f", array {name!r:.60},", limit=limit)
                 with archive.open(member) as stream:
@@ -119,7 +120,8 @@ def _listed(headers: dict) -> str:
 
 def _names(arrays, headers: dict, shape) -> tuple[dict, tuple]:
     """Names of rows and columns that lie beside the matrix, and under which keys."""
-    names, keys = {}, [None, None]
+    names: dict = {}
+    keys: list[str | None] = [None, None]
     for side, (argument, candidates) in enumerate((("row_names", _ROW_KEYS), ("column_names", _COLUMN_KEYS))):
         for candidate in candidates:
             length, dtype = headers.get(candidate, (None, None))

@@ -11,7 +11,7 @@ from ..._support.arguments import printable
 from .encodings import UTF8, Encoding, NotUtf8, encoding_of, opened_text
 from .numerals import PLAIN, Numerals, is_any_number
 
-_SAMPLE = 200  # Lines that decide whether there are names.
+SAMPLE_LINES = 200  # Lines that decide whether there are names.
 _FEWEST_LINES = 8  # Lines that are read for it however long they are: a header and _FEWEST_LABELS others.
 LONGEST = 2**31 - 1  # Bytes of a line.
 MISSING = (
@@ -96,8 +96,10 @@ def _more(file, head: bytes, count: int) -> tuple[bytes, bool]:
 def _lines(record: re.Pattern, head: bytes, at: int, is_cut: bool) -> Iterator[tuple[int, bytes]]:
     """Where the first lines that are not empty begin, and these; not the last one if others may follow it."""
     count = 0
-    while at < len(head) and count < _SAMPLE:
-        end = record.match(head, at).end()
+    while at < len(head) and count < SAMPLE_LINES:
+        found = record.match(head, at)
+        assert found is not None, "a record may be of any kind"
+        end = found.end()
         if is_cut and end == len(head):
             return
         line = head[at:end].rstrip(b"\r\n")
@@ -115,7 +117,7 @@ def _delimiter(path: Path, head: bytes, is_cut: bool) -> str:
     if path.suffix.lower() in (".tsv", ".tab"):
         return "\t"
     lines = [line for line in re.sub(rb'"[^"]*"', b"", head).splitlines() if line]
-    first, others = lines[0] if lines else b"", (lines[1:-1] if is_cut else lines[1:])[:_SAMPLE]
+    first, others = lines[0] if lines else b"", (lines[1:-1] if is_cut else lines[1:])[:SAMPLE_LINES]
     for mark in (b"\t", b";"):
         count = first.count(mark)
         if count and all(line.count(mark) == count for line in others):

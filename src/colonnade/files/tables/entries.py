@@ -36,7 +36,7 @@ class Asked:
     columns: np.ndarray
 
 
-def read_asked(observations, path, *, row=None, column=None) -> Asked:
+def read_asked(observations, path) -> Asked:
     """The entries that a csv or Parquet file names.
 
     Parameters
@@ -44,15 +44,13 @@ def read_asked(observations, path, *, row=None, column=None) -> Asked:
     observations : Observations
         Whose entries they are: rows and columns go by name if they have names, else by position from 0.
     path : str or path
-        A file with the columns `row` and `column`; it may have others, which are not read.
-    row, column : str, optional
-        Default: their names in the file of triples that was read, or "row" and "column".
+        A file with the columns "row" and "column", or those of the file of triples that was read. Others are not read.
     """
     path = as_path(path)
     kind = kind_of(path)
     if kind not in ("csv", "parquet"):
         raise ValueError(f"asked entries are read from csv or Parquet; {printable(path)} is {kind}")
-    fields = _fields(observations.origin, row, column)
+    fields = _fields(observations.origin)
     labels = [_labels(part, field, kind) for part, field in zip(read_fields(path, kind, fields), fields)]
     places = _places(observations, labels, fields)
     return Asked(fields, [_decoded(path, part, field) for part, field in zip(labels, fields)], *places)
@@ -96,12 +94,11 @@ def filled_entries(completion) -> Asked:
     labels = [pyarrow.chunked_array([at if names is None else names[at].tolist()]) for names, at in sides]
     origin = completion.observations.origin
     form = origin if isinstance(origin, FileForm) else FileForm("npy")
-    return Asked(_fields(origin, None, None), list(form.oriented(labels)), rows, columns)
+    return Asked(_fields(origin), list(form.oriented(labels)), rows, columns)
 
 
-def _fields(form, row, column) -> tuple[str, str]:
-    known = form.fields[:2] if isinstance(form, FileForm) and form.fields is not None else ("row", "column")
-    fields = known[0] if row is None else row, known[1] if column is None else column
+def _fields(form) -> tuple[str, str]:
+    fields = form.fields[:2] if isinstance(form, FileForm) and form.fields is not None else ("row", "column")
     if fields[0] == fields[1] or {"value", "low", "high"} & set(fields):
         raise ValueError(f"the asked entries need two columns of other names than value, low and high; got {fields}")
     return fields
@@ -146,7 +143,8 @@ def _positions(labels, field: str, names, length: int) -> np.ndarray:
         return at
     coded = labels.dictionary_encode().unify_dictionaries()
     texts = [str(label) for label in coded.chunk(0).dictionary.to_pylist()] if coded.num_chunks else []
-    position, twice = {}, set()
+    position: dict[str, int] = {}
+    twice = set()
     for k, name in enumerate(names):
         if position.setdefault(name, k) != k:
             twice.add(name)

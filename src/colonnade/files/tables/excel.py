@@ -17,15 +17,14 @@ from ..._support.arguments import printable, shown
 from ..._support.numbers import rounded_words
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
-from .csv import MISSING, has_header, has_row_names
+from .csv import MISSING, SAMPLE_LINES, has_header, has_row_names
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory, refuse_one_column
 from .wide_csv import whole_columns
 
 _NOTHING = frozenset(MISSING)
-_SAMPLE = 200  # Rows that decide whether there are names, as in text tables.
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _ALWAYS_READ = "", "_rels", "docProps", "xl", "xl/_rels", "xl/theme"  # Folders of parts that belong to all sheets.
-_MOST_ROWS = 2**20  # That Excel itself allows.
+MOST_ROWS = 2**20  # Rows of a sheet that Excel allows.
 _AS_CSV = "save the sheet as csv or Parquet"
 
 
@@ -70,16 +69,17 @@ def read_excel(
         warnings.simplefilter("ignore")  # Of openpyxl, about styles and features that are not read here.
         found = _sheet(path, sheet, limit)
     nothing = _NOTHING.union(missing)
-    lines = [[_as_text(cell, nothing) for cell in row] for row in found.rows[:_SAMPLE]]
+    lines = [[_as_text(cell, nothing) for cell in row] for row in found.rows[:SAMPLE_LINES]]
     header = has_header(lines) if header == "auto" else header
     if len(lines) <= header:
         raise ValueError(f"{printable(path)}, sheet {shown(found.name)}, has a line of names and no row")
     titles = [_as_text(cell, frozenset()) for cell in found.rows[0]] if header else None
     if row_names == "auto":
         named = {str(name) for one in (ignore, only) for name in named_columns(one)}
-        is_named = (titles[0] if header else "0") in named
+        first = None if titles is None else titles[0]
+        is_named = (first if header else "0") in named
         names = [[_as_text(row[0], nothing)] for row in found.rows[header:]]
-        row_names = not is_named and has_row_names(names, titles[0] if header else None)
+        row_names = not is_named and has_row_names(names, first)
     return _observations(path, found, header, int(row_names), titles, nothing, {"ignore": ignore, "only": only})
 
 
@@ -93,7 +93,7 @@ def _observations(path: Path, sheet: Sheet, header, row_names: int, titles, noth
     raw = [[row[j + row_names] for row in body] for j in range(n)]
     columns = [[None if _is_nothing(cell, nothing) else cell for cell in cells] for cells in raw]
     named = set(split(labels, [None] * n, **given)[0])  # The rest is left out by its name.
-    kinds = [None] * n
+    kinds: list[str | None] = [None] * n
     for j in sorted(named):
         kinds[j] = _kind(path, columns[j], partial(_place, sheet, header, j + row_names))
     used, aside = split(labels, kinds, **given)
@@ -177,18 +177,17 @@ def _sheet(path: Path, wanted, limit: float | None) -> Sheet:
 
 def _parts(archive: zipfile.ZipFile) -> dict[str, str]:
     """Where in the archive the sheets are, by name, hidden ones last."""
-    links = {
-        one.get("Id"): one.get("Target") for one in ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
-    }
+    relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    links = {one.get("Id", ""): one.get("Target", "") for one in relations}
     book = ElementTree.fromstring(archive.read("xl/workbook.xml"))
     sheets = [one for one in book.iter() if one.tag.rpartition("}")[2] == "sheet"]
     sheets.sort(key=lambda one: one.get("state", "visible") != "visible")
     found = {}
     for one in sheets:
-        target = links[one.get(_RELATION)]
+        target = links[one.get(_RELATION, "")]
         part = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
         if "worksheets/" in part:  # Charts have sheets of their own.
-            found[one.get("name")] = part
+            found[one.get("name", "")] = part
     return found
 
 
@@ -231,10 +230,11 @@ def _refuse_merged_and_uncomputed(path: Path, name: str, archive: zipfile.ZipFil
 
 def _rows(path: Path, sheet, limit: float | None) -> list[list]:
     """The rows without what is empty at their ends; what would not fit is refused on the way."""
-    rows, width = [], 0
+    rows: list[list] = []
+    width = 0
     for row in _each(path, sheet.iter_rows(values_only=True)):
-        if len(rows) == _MOST_ROWS:  # A row may have any number; those before it would be made up.
-            raise ValueError(f"{printable(path)} is damaged or not an xlsx file: it has more than {_MOST_ROWS:,} rows")
+        if len(rows) == MOST_ROWS:  # A row may have any number; those before it would be made up.
+            raise ValueError(f"{printable(path)} is damaged or not an xlsx file: it has more than {MOST_ROWS:,} rows")
         cells = list(row)
         while cells and cells[-1] is None:
             cells.pop()
@@ -257,7 +257,7 @@ def _without_margin(path: Path, name: str, rows: list[list]) -> tuple[int, list[
 def _formats(sheet, top: int, left: int) -> dict[int, str]:
     """The number format of every column, as its first number or date below the first row has it."""
     found: dict[int, str] = {}
-    for row in sheet.iter_rows(min_row=top + 2, max_row=top + 1 + _SAMPLE):
+    for row in sheet.iter_rows(min_row=top + 2, max_row=top + 1 + SAMPLE_LINES):
         for cell in row:
             if cell.value is not None and not isinstance(cell.value, (str, bool)):
                 found.setdefault(cell.column - 1 - left, cell.number_format)

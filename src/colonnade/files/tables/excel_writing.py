@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import printable
+from .excel import MOST_ROWS
 from .kinds import FileForm, needed_module
 from .table_writers import titles_of, with_aside
 
-_MOST_ROWS, _MOST_COLUMNS, _LONGEST = 1_048_576, 16_384, 32_767  # Rows, columns and characters that Excel allows.
+_MOST_COLUMNS, _LONGEST = 16_384, 32_767  # Columns of a sheet and characters of a cell that Excel allows.
 _COLOUR = "FFF2CC"  # A light yellow, on which black text is read easily.
 _PLAIN_SHEET, _LEGEND = "Table", "Legend"
 
@@ -71,7 +72,7 @@ def _write_table(sheet, M, row_names, column_names, form: FileForm, marking) -> 
         cells = [] if names is None else [_cell(sheet, path, names[i], formats.get(-1))]
         for k, column in enumerate(columns):
             j = position.get(k)
-            value = column[i] if j is None else _number(M[i, j], j in form.whole)
+            value = column[i] if column is not None else _number(M[i, j], j in form.whole)
             fill = colour if j is not None and mask[i, j] else None
             cells.append(_cell(sheet, path, value, formats.get(k), fill))
         sheet.append(cells)
@@ -125,9 +126,10 @@ def _cell(sheet, path: Path, value, number_format: str | None = None, fill=None)
 
 def _allowed(path: Path, value) -> tuple:
     """The value as Excel can hold it, and whether it is text."""
+    if isinstance(value, (datetime, time)) and value.tzinfo is not None:
+        return value.isoformat(), True
     if isinstance(value, (bool, int, float, Decimal, date, time, timedelta)):
-        has_zone = isinstance(value, (datetime, time)) and value.tzinfo is not None
-        return (value.isoformat(), True) if has_zone else (value, False)
+        return value, False
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     text = ILLEGAL_CHARACTERS_RE.sub(lambda found: repr(found[0])[1:-1], str(value))
@@ -140,8 +142,8 @@ def _allowed(path: Path, value) -> tuple:
 
 
 def _refuse_large(path: Path, rows: int, columns: int, remedy: str = "; write Parquet or csv") -> None:
-    if rows > _MOST_ROWS or columns > _MOST_COLUMNS:
+    if rows > MOST_ROWS or columns > _MOST_COLUMNS:
         raise ValueError(
-            f"a sheet of Excel holds at most {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns; {printable(path.name)}"
+            f"a sheet of Excel holds at most {MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns; {printable(path.name)}"
             f" would need {rows:,} and {columns:,}{remedy}"
         )

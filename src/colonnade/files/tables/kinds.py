@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from ..._support.numbers import BLOCK_CELLS
 from ..._support.storage import Url, opened_file
 from ...data.set_aside import SetAside
 from ...data.xarrays import ArrayForm
+
+if TYPE_CHECKING:
+    from .encodings import Encoding
 
 SUFFIXES = {
     ".npy": "npy",
@@ -120,7 +124,7 @@ class FileForm:
     delimiter: str = ","
     header: bool = True
     corner: str | None = ""
-    index: object = None
+    index: Any = None
     index_types: tuple = ()
     metadata: dict | None = None
     transposed: bool = False
@@ -128,7 +132,7 @@ class FileForm:
     whole: dict = field(default_factory=dict)
     decimal: str = "."
     units: dict = field(default_factory=dict)
-    encoding: object = None
+    encoding: Encoding | None = None
     formats: dict = field(default_factory=dict)
     array: ArrayForm | None = None
     attributes: dict = field(default_factory=dict)
@@ -147,12 +151,13 @@ class FileForm:
         words.append("" if self.encoding is None or self.encoding.is_utf8 else self.encoding.in_words())
         return ", ".join(word for word in words if word)
 
-    def oriented(self, pair):
+    def oriented(self, pair) -> tuple[Any, Any]:
         """What belongs to rows and columns of the matrix, as it belongs to rows and columns of the file; and back."""
-        return tuple(pair)[::-1] if self.transposed else tuple(pair)
+        rows, columns = pair
+        return (columns, rows) if self.transposed else (rows, columns)
 
 
-def kind_of(path: Path) -> str:
+def kind_of(path: Path | Url) -> str:
     """npy, npz, csv, parquet, zarr, xlsx or netcdf; a file whose content contradicts its name is refused."""
     if isinstance(path, Url) and SUFFIXES.get(path.suffix.lower()) == "parquet":
         return "parquet"  # Its footer tells, which has to be read anyway.
@@ -190,7 +195,7 @@ def kind_of(path: Path) -> str:
     return said
 
 
-def _is_workbook(path: Path) -> bool:
+def _is_workbook(path: Path | Url) -> bool:
     """Whether an archive is a workbook of Excel and not one of arrays."""
     try:
         with opened_file(path) as file, zipfile.ZipFile(file) as archive:
@@ -211,7 +216,7 @@ _ZARR_FILES = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 _ZARR_CHUNK = re.compile(r"(c[/.])?[0-9]+([/.][0-9]+)*")
 
 
-def is_zarr(path: Path) -> bool:
+def is_zarr(path: Path | Url) -> bool:
     return any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
@@ -222,8 +227,10 @@ def holds_one_zarr(path: Path) -> bool:
     files = [found for found in path.rglob("*") if not found.is_dir()]
     arrays = {found.parent for found in files if found.name == ".zarray" or _describes_array(found)}
     chunks = [found for found in files if found.name not in _ZARR_FILES]
-    place = next(iter(arrays), None)
-    return len(arrays) == 1 and all(
+    if len(arrays) != 1:
+        return False
+    (place,) = arrays
+    return all(
         place in found.parents and _ZARR_CHUNK.fullmatch(found.relative_to(place).as_posix()) for found in chunks
     )
 
@@ -235,13 +242,14 @@ def _describes_array(path: Path) -> bool:
         return False
 
 
-def files_in(folder: Path) -> list[Path]:
+def files_in(folder: Path | Url) -> list:
     """The tables in a folder, by name; hidden ones and those that begin with _ are not data."""
     if (folder / "facts.json").is_file():
         raise ValueError(f"{printable(folder)} is a result of colonnade, not data: open it with Completion.load")
+    inside: list = sorted(folder.rglob("*"))
     found = [
         path
-        for path in sorted(folder.rglob("*"))
+        for path in inside
         if SUFFIXES.get(path.suffix.lower()) in ("csv", "parquet")
         and (isinstance(path, Url) or path.is_file())
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
@@ -324,7 +332,7 @@ def one_line(error: BaseException) -> str:
 
 def needed_module(name: str, extra: str):
     """A library of an extra, or a message which extra that is."""
-    if name == "pyarrow":  # it imports pandas later, where an interrupt would be swallowed
+    if name == "pyarrow":  # pyarrow imports pandas later, where an interrupt would be swallowed.
         with suppress(ImportError):
             import_module("pandas")
     try:

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._support.arguments import printable, shown
+from ..._support.arguments import LISTED, printable, shown
 from ...data.observations import Observations
 from ...data.xarrays import array_of
 from .kinds import HDF5, TIMES_ARRAY, FileForm, needed_module, one_line, refuse_beyond_memory
-
-_LISTED = 8  # Variables that a message names.
 
 
 def read_netcdf(path: Path, key: str | None, missing, limit: float | None = None) -> Observations:
@@ -56,8 +54,8 @@ def _chosen(path: Path, data, key: str | None) -> str:
         return fields[0]
     if key in fields:
         return key
-    listed = ", ".join(f"{shown(name)} ({', '.join(map(str, data[name].dims))})" for name in fields[:_LISTED]) + (
-        ", ..." if len(fields) > _LISTED else ""
+    listed = ", ".join(f"{shown(name)} ({', '.join(map(str, data[name].dims))})" for name in fields[:LISTED]) + (
+        ", ..." if len(fields) > LISTED else ""
     )
     if not fields:
         raise _Refused(f"{printable(path)} has no variable of numbers with two or more dimensions")

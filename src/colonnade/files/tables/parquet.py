@@ -36,7 +36,7 @@ def read_parquet(path: Path, row_names, limit: float | None = None, *, ignore=()
         index = []
     others = [k for k in range(len(schema)) if k not in index]
     fields = [schema.field(k) for k in others]
-    _refuse_other_columns(path, fields, limit)
+    _refuse_other_columns(fields)
     used, aside = split([one.name for one in fields], [other_kind(one.type) for one in fields], ignore, only)
     refuse_beyond_memory(path, n_rows * len(used) * 8.0, times=TIMES_TABLE, limit=limit)
     kept = [] if aside is None else [others[k] for k in aside.places]
@@ -48,7 +48,7 @@ def read_parquet(path: Path, row_names, limit: float | None = None, *, ignore=()
         "parquet",
         metadata=schema.metadata,
         index=names,
-        index_types=[schema.field(k).type for k in index],
+        index_types=tuple(schema.field(k).type for k in index),
         aside=aside,
         whole={k: kind for k, kind in enumerate(values.schema.types) if _is_whole(kind)},
     )
@@ -89,7 +89,7 @@ def _tables(path: Path, schema, index: list[int], aside: list[int], limit: float
     return names, columns, values
 
 
-def _refuse_other_columns(path: Path, fields, limit: float | None) -> None:
+def _refuse_other_columns(fields) -> None:
     """Refuse columns of bytes, lists and the like before the table is read, because they may be of any size."""
     wrong = [field for field in fields if other_kind(field.type) is not None and not _can_be_aside(field.type)]
     refuse_columns([(one.name, one.type, None) for one in wrong], len(fields))

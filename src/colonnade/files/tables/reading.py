@@ -31,7 +31,7 @@ from .wide_csv import read_csv
 from .zarr import read_zarr
 
 _NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of numbers"  # In messages about cells.
-_UNNAMED_INDEX = r"__index_level_\d+__"  # as pandas calls it in a Parquet file
+_UNNAMED_INDEX = r"__index_level_\d+__"  # The name that pandas gives it in a Parquet file.
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ def read(
         raise ValueError(f"{printable(path)} holds names that are not text in UTF-8: {error}") from error
     if numbers:
         with np.errstate(over="ignore"):
-            numbers = np.array(numbers).astype(observations.values.dtype)  # -99.9 in single precision is another number
-        observations = observations.without(np.flatnonzero(np.isin(observations.values, numbers)))
+            marks = np.array(numbers).astype(observations.values.dtype)  # -99.9 in single precision is another number.
+        observations = observations.without(np.flatnonzero(np.isin(observations.values, marks)))
     if transpose:
         form = replace(observations.origin, transposed=True)
         observations = replace(observations.transposed(), origin=form)
@@ -227,7 +227,7 @@ def paths_of(path, storage_options: dict | None = None) -> list:
     given = [path] if isinstance(path, (str, os.PathLike, Url)) else list(path)
     if not given:
         raise ValueError("no file is named")
-    paths = []
+    paths: list = []
     for one in given:
         named = as_path(one, storage_options)
         found = named.matches() if isinstance(named, Url) else [named]
@@ -264,12 +264,11 @@ def _local_or_ranged(paths) -> Iterator[list]:
 def checked_fields(row, column, value) -> tuple[str, str, str] | None:
     if row is None and column is None and value is None:
         return None
-    fields = tuple(str(one) for one in (row, column, value) if one is not None)
-    if len(fields) < 3 or len(set(fields)) < 3:
+    if None in (row, column, value) or len({str(one) for one in (row, column, value)}) < 3:
         raise ValueError(
             f"triples need three different columns, row, column and value; got {row!r}, {column!r}, {value!r}"
         )
-    return fields
+    return str(row), str(column), str(value)
 
 
 def _has_defaults(path: Path, kind: str, dialect: DialectOptions) -> bool:

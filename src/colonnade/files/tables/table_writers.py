@@ -39,8 +39,8 @@ def _parts(M, form: FileForm) -> list[Cells]:
         as_cells = _as_cells if aside.types else lambda column: column
         found = {place: Cells(as_cells(column)) for place, column in zip(aside.places, aside.columns.columns)}
     alike = [(form.whole.get(k), form.units.get(k, ("", "")), place - k) for k, place in enumerate(places)]
-    for (kind, unit, shift), run in groupby(range(n), alike.__getitem__):
-        run = list(run)
+    for (kind, unit, shift), group in groupby(range(n), alike.__getitem__):
+        run = list(group)
         found[run[0] + shift] = Cells(M[:, run[0] : run[-1] + 1], kind, unit)
     return [found[place] for place in sorted(found)]
 
@@ -147,6 +147,7 @@ def write_triples(completion, form: FileForm, path: Path, finish=None) -> None:
     names, sizes = form.oriented((o.row_names, o.column_names)), form.oriented(o.shape)
     labels = [_labels(*side) for side in zip(names, sizes, kinds)]
     value = pyarrow.from_numpy_dtype(o.values.dtype)
+    assert form.fields is not None, "the form is of triples"
     schema = pyarrow.schema(list(zip(form.fields, [*kinds, value])))
     if form.kind == "csv":
         labels = [label if whole else _guarded(label) for label, whole in zip(labels, form.whole_labels)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,8 @@ class Cells(NamedTuple):
         What stands before and behind each number.
     """
 
-    columns: object
-    kind: object = None
+    columns: Any
+    kind: Any = None
     unit: tuple[str, str] = ("", "")
 
     @property

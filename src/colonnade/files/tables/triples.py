@@ -192,7 +192,7 @@ def _codes(parts: list, field: str, kind: str, length: int | None) -> tuple:
     labels = [as_labels(part, field, kind) for part in parts]
     if kind == "csv":
         labels = whole_if_all_are(labels, field)
-    if len({part.type for part in labels}) > 1:  # numbers in one file and names in another
+    if len({part.type for part in labels}) > 1:  # One file has numbers and another has names.
         labels = [part.cast(pyarrow.large_string()).dictionary_encode() for part in labels]
     joined = pyarrow.chunked_array([chunk for part in labels for chunk in part.chunks], labels[0].type)
     if len(joined) == 0:
@@ -273,16 +273,16 @@ def whole_if_all_are(labels: list, field: str) -> list:
     return labels
 
 
-def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list]:
+def _codes_of_numbers(labels: np.ndarray) -> tuple[np.ndarray, list | range]:
     top = int(labels.max()) + 1
-    if top > 4 * labels.size + 1_000_000:  # too scattered for a table
+    if top > 4 * labels.size + 1_000_000:  # The labels are too scattered for a table.
         found, codes = np.unique(labels, return_inverse=True)
         return codes, found.tolist()
     occurs = np.zeros(top, bool)
     occurs[labels] = True
     found = np.flatnonzero(occurs)
     if found.size == top:
-        return labels, range(top)
+        return labels, range(top)  # Positions: there are no names.
     position = np.cumsum(occurs) - 1
     return position[labels], found.tolist()
 
@@ -297,7 +297,7 @@ def _codes_of_names(labels, kind: str) -> tuple[np.ndarray, list]:
 def numbered_names(labels, numbers: dict[str, int]) -> np.ndarray:
     """The number of every label, shape (k,); names that `numbers` does not have yet are added to it."""
     coded = labels if hasattr(labels, "dictionary") else labels.dictionary_encode()
-    used, codes = np.unique(coded.indices.to_numpy(), return_inverse=True)  # a dictionary may have others
+    used, codes = np.unique(coded.indices.to_numpy(), return_inverse=True)  # A dictionary may have unused entries.
     names = coded.dictionary.take(used).to_pylist()
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)[codes]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._support.arguments import printable, shown
-from ..._support.numbers import EXACT
+from ..._support.numbers import BLOCK_CELLS, EXACT
 from ...data.frame_numbers import matrix_of_frame
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
@@ -20,7 +20,6 @@ from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, refuse_beyond_memory, refu
 from .numerals import STYLES
 from .styles import first_look, known_cells, may_be_grouped, plain_lines, settled
 
-_BLOCK_CELLS = 1_000_000  # Cells that are looked at together.
 _NOTHING = frozenset(MISSING)
 
 
@@ -94,7 +93,7 @@ def _read(path: Path, begun: Beginning, header, row_names, missing, limit, named
 
 def _refuse_many_cells(path: Path, begun: Beginning, limit: float | None) -> None:
     """Refuse a table that would not fit: 8 bytes for a cell, as many as the length of the first lines tells."""
-    last = begun.lines[1:] or begun.lines  # not the line of names, which may be much longer than others
+    last = begun.lines[1:] or begun.lines  # The line of names may be much longer than others.
     length = sum(len(cell) + 1 for line in last for cell in line)
     cells = path.stat().st_size / max(1, length) * sum(map(len, last))
     refuse_beyond_memory(path, 8.0 * cells, times=TIMES_TABLE, limit=limit)
@@ -197,8 +196,8 @@ def whole_columns(matrix: np.ndarray) -> dict:
     """The columns whose known cells are whole numbers that float64 holds exactly, and -0 is not one of them."""
     import pyarrow
 
-    found = {}
-    step = max(1, _BLOCK_CELLS // len(matrix))
+    found: dict = {}
+    step = max(1, BLOCK_CELLS // len(matrix))
     for lo in range(0, matrix.shape[1], step):
         block = matrix[:, lo : lo + step]
         is_whole = np.isnan(block) | ((block == np.rint(block)) & (np.abs(block) <= EXACT))

@@ -87,8 +87,8 @@ def _write_excel(completion, M, form: FileForm, path: Path, level: float | None)
         low[mask], high[mask] = completion.interval(*np.nonzero(mask), level)
         filled = replace(filled, low=low, high=high)
     if form.transposed:
-        M, sides = M.T, {name: getattr(filled, name) for name in ("mask", "low", "high")}
-        filled = replace(filled, **{name: None if x is None else x.T for name, x in sides.items()})
+        low, high = (None if end is None else end.T for end in (filled.low, filled.high))
+        M, filled = M.T, replace(filled, mask=filled.mask.T, low=low, high=high)
     write_excel(M, *form.oriented((o.row_names, o.column_names)), form, path, filled)
 
 
@@ -105,8 +105,7 @@ def form_for(observations, path: Path) -> FileForm:
         form = FileForm(kind)
     elif form.kind != kind:
         fields = form.fields if {kind, form.kind} == {"csv", "parquet"} else None
-        kept = {"transposed": form.transposed, "aside": form.aside, "whole": form.whole}
-        form = FileForm(kind, fields, form.whole_labels, **kept)
+        form = FileForm(kind, fields, form.whole_labels, transposed=form.transposed, aside=form.aside, whole=form.whole)
     form = replace(form, whole=_whole_without_gaps(form, observations))
     return with_delimiter_for(path, form)
 
@@ -120,7 +119,7 @@ def _whole_without_gaps(form: FileForm, o) -> dict:
 
 
 def _write_npy(completion, form: FileForm, path: Path) -> None:
-    """By columns, which in the file are columns in Fortran order, or rows in C order."""
+    """Write columns, which in the file are columns in Fortran order, or rows in C order."""
     header = {
         "descr": np.lib.format.dtype_to_descr(completion.observations.values.dtype),
         "fortran_order": not form.transposed,
@@ -168,7 +167,7 @@ def _as_wide(names) -> np.ndarray:
 
 
 def _write_zarr(completion, form: FileForm, folder: Path) -> None:
-    """By columns, as many at a time as a chunk has."""
+    """Write columns, as many at a time as a chunk has."""
     zarr = needed_module("zarr", "zarr")
     o, shape = completion.observations, form.oriented(completion.shape)
     options = {

@@ -58,7 +58,7 @@ def _array(path: Path, key: str | None):
     arrays = {name: array for name, array in node.arrays() if array.ndim == 2}
     if key is None and len(arrays) == 1:
         key = next(iter(arrays))
-    if key not in arrays:
+    if key is None or key not in arrays:
         listed = ", ".join(map(repr, list(arrays)[:8])) or "none"
         raise ValueError(
             f"{printable(path)} is a Zarr group: name one of its arrays of two dimensions by its key; it has {listed}"

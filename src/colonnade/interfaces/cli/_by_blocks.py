@@ -24,7 +24,7 @@ class Size(click.ParamType):
     def convert(self, value, parameter, context):
         found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", str(value), re.IGNORECASE)
         if found is None:
-            self.fail(f"{value!r} is not a size such as 6GB or 500MB", parameter, context)
+            raise click.BadParameter(f"{value!r} is not a size such as 6GB or 500MB", context, parameter)
         number, unit, binary = found.groups()
         return float(number) * _UNITS[unit.lower()] * (1.024 ** list(_UNITS).index(unit.lower()) if binary else 1)
 

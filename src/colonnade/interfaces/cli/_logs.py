@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import progress
+from ._options import FILE, progress
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def log_options(function):
 def repeats_option(function):
     """Numbers of attempts, for tables."""
     help = "A table of the same shape as a table of answers: how many attempts each answer is the mean of."
-    return click.option("--repeats", type=click.Path(dir_okay=False, path_type=Path), help=help)(function)
+    return click.option("--repeats", type=FILE, help=help)(function)
 
 
 def read_answers(inputs, tasks, metric, filter):

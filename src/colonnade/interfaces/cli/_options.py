@@ -12,6 +12,7 @@ import click
 from ..._support.storage import OPTION, as_path, options_of, without_secrets
 
 _STORAGE = "colonnade.storage_options"  # Where the context of click keeps them.
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 class Place(click.Path):
@@ -42,6 +43,43 @@ storage_option = click.option(
     help="An option of the store of addresses such as s3://bucket/folder, for example endpoint_url=https://... . Can be"
     " repeated. Credentials are better given in the environment. Default: the environment and files of the store.",
 )
+
+
+def level_option(help: str):
+    """The option --level; the default is 0.9."""
+    kind = click.FloatRange(0, 1, min_open=True, max_open=True)
+    return click.option("--level", type=kind, default=0.9, show_default=True, help=help)
+
+
+def seed_option(help: str):
+    """The option --seed; the default is 0."""
+    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help=help)
+
+
+def plot_option(what: str):
+    """The option --plot, which draws something into a file."""
+    help = f"Draw {what} into this png, svg or pdf file. Default: no picture."
+    return click.option("--plot", type=FILE, help=help)
+
+
+def json_option(what: str):
+    """The option --json, which prints something as JSON."""
+    help = f"Print {what} as JSON. Default: plain text."
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+def force_option(what: str):
+    """The option --force, which replaces an output."""
+    help = f"Replace {what} if it exists. Default: stop with an error."
+    return click.option("--force", is_flag=True, help=help)
+
+
+def save_picture(figure, path: Path, force: bool, **settings) -> None:
+    """Write a figure, whole or not at all, in the format of the ending of the path."""
+    from ..._support.atomic_writing import new_file
+
+    with new_file(path, force=force) as working:
+        figure.savefig(working, format=path.suffix[1:].lower(), **settings)
 
 
 def command_line() -> str:

@@ -12,7 +12,7 @@ def lines_of(observations, table, level: float, rows: str = "questions", columns
 
 
 def records_of(observations, table) -> list[dict]:
-    """As JSON can hold them; what is not known is None."""
+    """Scores as JSON can hold them; what is not known is None."""
     rows = [dict(zip(table.dtype.names, map(_plain, row))) for row in table.tolist()]
     return [{"model": name, **row} for name, row in zip(_names(observations), rows)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import click
 
@@ -12,10 +11,15 @@ from ._lines import say
 from ._options import (
     PICTURES,
     check_output,
+    force_option,
     given_input,
     input_options,
+    json_option,
+    plot_option,
     progress,
     read_input,
+    save_picture,
+    seed_option,
     set_aside_fact,
     set_aside_line,
 )
@@ -49,20 +53,10 @@ _AS_OPTIONS |= {name: f"--method {name}" for name in ("als", "soft_impute", "svt
     default=None,
     help="For a file without gaps: values of every other column that they may read. Needed there. Default: none.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the errors into this png, svg or pdf file. Default: no picture.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Random seed for choosing the values that are hidden.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON. Default: plain text.")
-@click.option("--force", is_flag=True, help="Replace the picture if it exists. Default: stop with an error.")
+@plot_option("the errors")
+@seed_option("Random seed for choosing the values that are hidden.")
+@json_option("the results")
+@force_option("the picture")
 def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, as_json, force, **options) -> None:
     """Test several methods on a file, and say which one to use.
 
@@ -92,7 +86,7 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
     with progress("comparing") as report:
         comparison = compare(data, names, holdout=holdout, progress=report, **numbers)
     if plot is not None and comparison.finished:
-        _write_picture(comparison, plot, force)
+        save_picture(comparison.plot().figure, plot, force, dpi=150)
     following = _next_command(comparison.method, rank)
     if as_json:
         aside = set_aside_fact(data)
@@ -112,10 +106,3 @@ def _next_command(method: str | None, rank: int | None) -> str:
     if method not in _AS_OPTIONS:
         return f"colonnade {'inspect' if method in (None, 'row_means') else 'plan'} {given_input()}"
     return f"colonnade complete {given_input()} {_AS_OPTIONS[method]}" + ("" if rank is None else f" --rank {rank}")
-
-
-def _write_picture(comparison, path: Path, force: bool) -> None:
-    from ..._support.atomic_writing import new_file
-
-    with new_file(path, force=force) as working:
-        comparison.plot().figure.savefig(working, format=path.suffix[1:].lower(), dpi=150)

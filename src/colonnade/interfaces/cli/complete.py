@@ -13,6 +13,7 @@ import click
 from ._by_blocks import block_options, chosen_engine, complete_by_blocks, dry_run
 from ._lines import say
 from ._options import (
+    FILE,
     PAGES,
     AutoOr,
     MethodName,
@@ -21,6 +22,8 @@ from ._options import (
     check_output,
     command_line,
     input_options,
+    json_option,
+    level_option,
     progress,
     read_input,
 )
@@ -52,7 +55,7 @@ _SCORES_MODEL = (
 )
 @click.option(
     "--scores",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write the mean of every column and its rank, with intervals, to this csv or Parquet file. A separate model"
     " computes them. Default: no scores.",
 )
@@ -111,17 +114,11 @@ _SCORES_MODEL = (
     default=None,
     help="Random seed for choosing the values that are hidden to tune settings. Default: a fixed choice.",
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Probability of the intervals that --entries, --scores and --intervals write.",
-)
+@level_option("Probability of the intervals that --entries, --scores and --intervals write.")
 @block_options
 @click.option(
     "--report",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write an HTML report to this file: verdict, pictures, and what to do next. Default: no report.",
 )
 @click.option(
@@ -133,14 +130,14 @@ _SCORES_MODEL = (
 )
 @click.option(
     "--intervals",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write every filled value with the ends of its interval to this csv or Parquet file. The name of an xlsx"
     " output lists them in its second sheet instead. Default: no such file.",
 )
 @click.option(
     "--strict", is_flag=True, help="Exit with code 4 if a row or column could not be filled. Default: exit with 0."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON. Default: plain text.")
+@json_option("the summary")
 @click.option("--force", is_flag=True, help="Replace existing outputs. Default: stop with an error.")
 def command(inputs, outputs, entries, scores, report, strict, as_json, force, **options) -> None:
     """Fill the gaps of a file.
@@ -198,7 +195,10 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         _write_report(completion, report, _file_name(inputs), force)
     outputs = [*outputs, *(path for path in (scores, listed, report) if path is not None)]
     if as_json:
-        facts = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
+        facts: dict[str, object] = {
+            "inputs": [str(path) for path in inputs],
+            "outputs": [str(path) for path in outputs],
+        }
         facts |= {} if scores is None else {"scores": _SCORES_MODEL}
         say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:

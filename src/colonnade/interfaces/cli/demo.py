@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from ._lines import say
+from ._options import FILE, force_option, seed_option
 
 
 @click.command()
 @click.option(
     "--out",
     "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     default="colonnade-demo.png",
     show_default=True,
     help="Picture to write.",
@@ -31,10 +32,8 @@ from ._lines import say
     default=None,
     help="Share of the other pixels that is kept. Default: 0.2.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed for choosing columns and pixels."
-)
-@click.option("--force", is_flag=True, help="Replace the picture if it exists. Default: stop with an error.")
+@seed_option("Random seed for choosing columns and pixels.")
+@force_option("the picture")
 def command(out: Path, columns: int | None, share: float | None, seed: int, force: bool) -> None:
     """Fill a photograph from some of its columns and a few of its other pixels.
 
@@ -42,7 +41,8 @@ def command(out: Path, columns: int | None, share: float | None, seed: int, forc
     """
     from ..demo import complete_photograph
 
-    arguments = {name: value for name, value in (("n_full_columns", columns), ("share", share)) if value is not None}
+    given: dict = {"n_full_columns": columns, "share": share}
+    arguments = {name: value for name, value in given.items() if value is not None}
     if os.path.lexists(out) and not force:
         raise click.UsageError(f"{out} exists; choose another name with --out, or replace it with --force")
     for line in complete_photograph(out, seed=seed, **arguments):

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from ._lines import say
+from ._options import json_option
 
 _NEEDED = "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "threadpoolctl"
 _OPTIONAL = {
@@ -41,7 +42,7 @@ _OPTIONAL = {
     help="Also compare the versions here with those of the Dask cluster at this address. Exit code 6 if a worker has"
     " another version of colonnade. Default: this machine only.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON. Default: plain text.")
+@json_option("the facts")
 def command(scheduler: str | None, as_json: bool) -> None:
     """Show versions, linear algebra libraries, threads and the compiler cache, for bug reports.
 

@@ -12,21 +12,12 @@ import click
 
 from ._lines import say
 from ._logs import in_words, log_options, read_answered, repeats_option, write_answers
-from ._options import PAGES, check_output, progress
+from ._options import FILE, PAGES, check_output, force_option, json_option, level_option, progress, seed_option
 from ._scores import lines_of, record_of_scores, task_lines_of
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_level = click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Probability with which an interval holds the score.",
-)
-_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_force = click.option("--force", is_flag=True, help="Replace an output that exists.")
+_level = level_option("Probability with which an interval holds the score.")
 _questions = click.option(
-    "--questions", type=_FILE, help="File that `evaluate select` wrote, for models that were asked these questions."
+    "--questions", type=FILE, help="File that `evaluate select` wrote, for models that were asked these questions."
 )
 
 
@@ -89,7 +80,7 @@ def command() -> None:
 @command.command("read")
 @log_options
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="A csv or Parquet file to write.")
-@_force
+@force_option("the output")
 def read_command(inputs, tasks, metric, filter, output, force) -> None:
     """Write logs as a table: questions as rows, models as columns.
 
@@ -110,9 +101,9 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
     show_default=True,
     help="Wanted half width of the interval, in the unit of the answers: 0.02 is 2 points.",
 )
-@click.option("--cost", type=_FILE, help="A csv or Parquet table with the cost of every question, in their order.")
+@click.option("--cost", type=FILE, help="A csv or Parquet table with the cost of every question, in their order.")
 @_level
-@_json
+@json_option("the result")
 def plan_command(inputs, tasks, metric, filter, repeats, half_width, cost, level, as_json) -> None:
     """Say how many questions a new model must be asked, before any is asked.
 
@@ -164,11 +155,11 @@ def _costs(path: Path | None, o):
     " only for models that are known to be like the known ones.",
 )
 @average_options
-@click.option("--cost", type=_FILE, help="Costs of the questions as in `plan`: cheaper ones are drawn more often.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draw.")
-@click.option("--output", "-o", required=True, type=_FILE, help="File of questions to write, for `score`.")
-@click.option("--samples", type=_FILE, help="Write also the file for --samples of lm-evaluation-harness.")
-@_force
+@click.option("--cost", type=FILE, help="Costs of the questions as in `plan`: cheaper ones are drawn more often.")
+@seed_option("Random seed of the draw.")
+@click.option("--output", "-o", required=True, type=FILE, help="File of questions to write, for `score`.")
+@click.option("--samples", type=FILE, help="Write also the file for --samples of lm-evaluation-harness.")
+@force_option("the output")
 def select_command(
     inputs, tasks, metric, filter, repeats, questions, design, average, weights, cost, seed, output, samples, force
 ) -> None:
@@ -209,9 +200,9 @@ def write_harness_samples(o, rows, path: Path, force: bool) -> None:
 @average_options
 @click.option("--by-task", is_flag=True, help="Print the score in every task, too.")
 @_level
-@click.option("--report", type=_FILE, help="Write a page with the leaderboard to this .html file.")
-@_json
-@_force
+@click.option("--report", type=FILE, help="Write a page with the leaderboard to this .html file.")
+@json_option("the result")
+@force_option("the output")
 def score_command(
     inputs, tasks, metric, filter, repeats, questions, average, weights, by_task, level, report, as_json, force
 ) -> None:
@@ -265,7 +256,7 @@ def _remarks(found, questions):
 @average_options
 @click.option("--drop", type=click.FloatRange(0), default=0.0, help="Also P(A is worse than B by more than this).")
 @_level
-@_json
+@json_option("the result")
 def compare_command(
     inputs, a, b, tasks, metric, filter, repeats, questions, average, weights, drop, level, as_json
 ) -> None:

@@ -8,7 +8,18 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import PICTURES, Place, check_output, progress, storage_option
+from ._options import (
+    PICTURES,
+    Place,
+    check_output,
+    force_option,
+    json_option,
+    level_option,
+    plot_option,
+    progress,
+    save_picture,
+    storage_option,
+)
 
 
 @click.command()
@@ -16,22 +27,10 @@ from ._options import PICTURES, Place, check_output, progress, storage_option
 @click.argument("result", type=Place())
 @click.argument("row")
 @click.argument("column")
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Probability of the interval.",
-)
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the contributions into this png, svg or pdf file. Default: no picture.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the explanation as JSON, with all known values. Default: plain text."
-)
-@click.option("--force", is_flag=True, help="Replace the picture if it exists. Default: stop with an error.")
+@level_option("Probability of the interval.")
+@plot_option("the contributions")
+@json_option("the explanation, with all known values,")
+@force_option("the picture")
 def command(result: Path, row: str, column: str, level: float, plot: Path | None, as_json: bool, force: bool) -> None:
     """Explain a filled value: the known values of its column that it follows from, with their weights.
 
@@ -72,9 +71,6 @@ def _place(what: str, text: str, names):
 def _draw(explanation, plot: Path, force: bool) -> None:
     from matplotlib.figure import Figure
 
-    from ..._support.atomic_writing import new_file
-
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     explanation.plot(figure.subplots())
-    with new_file(plot, force=force) as working:
-        figure.savefig(working, format=plot.suffix[1:].lower())
+    save_picture(figure, plot, force)

@@ -9,7 +9,7 @@ import click
 
 from ._lines import say
 from ._logs import in_words, log_options, read_answers, write_answers
-from ._options import progress
+from ._options import FILE, force_option, json_option, level_option, progress
 from ._scores import lines_of, records_of
 from .evaluate import write_harness_samples
 
@@ -30,7 +30,7 @@ def command() -> None:
 @command.command("read")
 @log_options
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="A csv or Parquet file to write.")
-@click.option("--force", is_flag=True, help="Replace an output that exists.")
+@force_option("the output")
 def read_command(inputs, tasks, metric, filter, output, force) -> None:
     """Write the logs as a table: questions as rows, models as columns.
 
@@ -43,7 +43,7 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
 @log_options
 @click.option("--questions", "-k", required=True, type=click.IntRange(1), help="How many.")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="The file for --samples.")
-@click.option("--force", is_flag=True, help="Replace an output that exists.")
+@force_option("the output")
 def select_command(inputs, tasks, metric, filter, questions, output, force) -> None:
     """Draw the questions to ask a new model.
 
@@ -69,18 +69,10 @@ def select_command(inputs, tasks, metric, filter, questions, output, force) -> N
 
 @command.command("score")
 @log_options
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Probability with which an interval holds the score.",
-)
+@level_option("Probability with which an interval holds the score.")
 @click.option("--chosen/--random", default=None, help="How the questions were taken. Default: this is found out.")
-@click.option(
-    "--questions", type=click.Path(dir_okay=False, path_type=Path), help="The file *-design.json of `harness select`."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the scores of all models as JSON.")
+@click.option("--questions", type=FILE, help="The file *-design.json of `harness select`.")
+@json_option("the scores of all models")
 def score_command(inputs, tasks, metric, filter, level, chosen, questions, as_json) -> None:
     """Score and rank the models that answered only some of the questions.
 

@@ -8,14 +8,14 @@ import sys
 import click
 
 from ._lines import say
-from ._options import given_input, input_options, progress, read_input, set_aside_fact, set_aside_line
+from ._options import given_input, input_options, json_option, progress, read_input, set_aside_fact, set_aside_line
 
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 
 
 @click.command()
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON. Default: plain text.")
+@json_option("the facts")
 def command(inputs, as_json, **options) -> None:
     """Say whether a file can be filled, where its gaps are, and what would help.
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from ._lines import say
-from ._options import input_options, progress, read_input
+from ._options import input_options, json_option, progress, read_input, seed_option
 
 
 @click.command()
@@ -59,8 +59,8 @@ from ._options import input_options, progress, read_input
     is_flag=True,
     help="With --select-rows: the rows that predict the mean of a new column best. Default: all its values.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed of the simulations.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON. Default: plain text.")
+@seed_option("Random seed of the simulations.")
+@json_option("the plan")
 def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
     """Say how many values to measure in a new table, or which rows.
 
@@ -128,7 +128,7 @@ def _learn_into(planned: dict, completion):
     planned["shape"] = completion.shape
     if planned["noise_std"] is None and math.isfinite(noise):
         planned["noise_std"] = noise
-    return qr(completion.basis[:, : planned["rank"]].astype(float))[0]  # orthonormal to more digits than float32 has
+    return qr(completion.basis[:, : planned["rank"]].astype(float))[0]  # Orthonormal to more digits than float32 has.
 
 
 def _as_it_is(completion) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ._lines import say
-from ._options import PAGES, Place, check_output, located, progress, storage_option
+from ._options import FILE, PAGES, Place, check_output, force_option, json_option, located, progress, storage_option
 
 
 @click.command()
@@ -17,11 +17,11 @@ from ._options import PAGES, Place, check_output, located, progress, storage_opt
 @click.option(
     "--output",
     "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="HTML file to write. Default: RESULT.html, beside the result.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary of the result as JSON. Default: plain text.")
-@click.option("--force", is_flag=True, help="Replace the report if it exists. Default: stop with an error.")
+@json_option("the summary of the result")
+@force_option("the report")
 def command(result: Path, output: Path | None, as_json: bool, force: bool) -> None:
     """Write an HTML report of a result: verdict, pictures, and what to do next.
 

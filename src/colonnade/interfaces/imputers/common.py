@@ -10,21 +10,21 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..._support.arguments import OR_AUTO, as_count, as_real, as_seed, is_auto
-from ..._support.numbers import array_of, numbers_of
+from ..._support.numbers import CACHE_CELLS, array_of, numbers_of
 from ..._support.threads import in_threads, one_blas_thread
 from ...completion import Completion, complete
 from ...data.frame_numbers import matrix_of_frame
 from ...data.frames import is_frame
-from ...data.observations import Observations, place_of
+from ...data.observations import Observations, refuse_infinite
 from ...data.sources import real_dtype
 from ...model.full_columns.learn import learn, with_mean
 from ...model.full_columns.wild_entries import without_wild
+from ...model.prediction import keep_in_bounds
 from ...model.solution import Solution
 from ...model.solve import solve_columns
 from ...uncertainty.draws import LEVEL, NORMAL
 
-_BLOCK_CELLS = 100_000  # how much is filled at a time: what stays in a processor's own memory,
-_BLOCK_SAMPLES = 64  # and samples that may share one factorisation
+_BLOCK_SAMPLES = 64  # Samples filled at a time, at least; they may share one factorisation.
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -137,7 +137,7 @@ class CompleteSideImputer(Imputer):
         gaps, filled = np.isnan(samples), self._without_gaps(samples)
         low, high = ((filled + shift).astype(samples.dtype) for shift in self._shifts(samples, level))
         for end in (low, high):
-            keep_in_bounds(end, self._bounds)
+            keep_in_bounds(self._bounds, end)
         return np.where(gaps, low, samples), np.where(gaps, high, samples)
 
     def _deviations(self, samples) -> np.ndarray:
@@ -181,7 +181,7 @@ class CompleteSideImputer(Imputer):
         """A copy of the samples, shape (k, n_features_in_), with their gaps filled."""
         k, n_features = samples.shape
         filled = np.empty((k, n_features), samples.dtype)
-        step = max(_BLOCK_SAMPLES, _BLOCK_CELLS // n_features)
+        step = max(_BLOCK_SAMPLES, CACHE_CELLS // n_features)
         if k <= step:
             self._fill(samples, filled)
             return filled
@@ -211,16 +211,9 @@ class CompleteSideImputer(Imputer):
         known = samples.reshape(-1)[at]
         with np.errstate(over="ignore", invalid="ignore"):
             self._predict(samples, at, known, filled, n_threads)
-        keep_in_bounds(filled, self._bounds)
+        keep_in_bounds(self._bounds, filled)
         filled.reshape(-1)[at] = known
         without_infinite(filled)
-
-
-def keep_in_bounds(values, bounds) -> None:
-    """Clip the values to the bounds, if there are any, as far as a number of their kind can reach these."""
-    if bounds is not None:
-        limits = np.finfo(values.dtype)
-        np.clip(values, *np.clip(bounds, limits.min, limits.max, dtype=np.float64).tolist(), out=values)
 
 
 def without_infinite(filled) -> np.ndarray:
@@ -244,29 +237,20 @@ def samples_of(estimator, X, *, reset: bool) -> np.ndarray:
         samples = check_array(matrix_of_frame(X), dtype=None, ensure_all_finite=False, estimator=estimator)
     else:
         samples = validate_data(estimator, _numbers_of(X), reset=reset, dtype=None, ensure_all_finite=False)
-    _refuse_infinite(samples, getattr(estimator, "feature_names_in_", None))
+    names = None, getattr(estimator, "feature_names_in_", None)
+    refuse_infinite(samples, lambda at: np.unravel_index(at, samples.shape), names)
     return samples
 
 
 def _numbers_of(X) -> np.ndarray:
     """An array of float32 or float64 from an array, a masked array or nested lists."""
     kind = array_of("the argument", X).dtype
-    if kind.kind == "c":  # in the words that scikit-learn asks for
+    if kind.kind == "c":  # scikit-learn asks for these words.
         raise ValueError(f"Complex data not supported: got {kind}; take the real part or the modulus")
     values, mask = numbers_of("the argument", X)
     with np.errstate(over="ignore"):
         values = values.astype(real_dtype(values.dtype), copy=False)
     return values if mask is None else np.where(mask, np.nan, values)
-
-
-def _refuse_infinite(samples, names) -> None:
-    bad = np.isinf(samples)
-    if bad.any():
-        i, j = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        raise ValueError(
-            f"the entry at {place_of(i, j, (None, names))} is {samples[i, j]} ({int(bad.sum()):,} infinite in all);"
-            " use NaN for what is not known"
-        )
 
 
 def no_complete(samples, estimator_name: str) -> str:

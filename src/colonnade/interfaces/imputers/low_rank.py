@@ -13,16 +13,17 @@ import numpy as np
 from ..._support.arguments import as_choice, as_generator
 from ...completion import Completion, complete
 from ...data.observations import Observations
-from ...model.column_space import fix_signs
+from ...model.directions import fix_signs
 from ...model.factor_model import FactorModel
 from ...model.learned import Learned, solve_new_columns
 from ...model.leverage import leave_out, whole_and_noise
-from ...uncertainty.draws import LEVEL, NORMAL
+from ...model.prediction import keep_in_bounds
+from ...uncertainty.draws import LEVEL, NORMAL, square_roots
 from ...uncertainty.held_out import no_scores
 from ...uncertainty.parts import Parts
 from ...uncertainty.student import from_normal, together
 from ...uncertainty.table_calibration import TableCalibration, calibrate_table
-from .common import Imputer, keep_in_bounds, without_infinite
+from .common import Imputer, without_infinite
 
 _BLOCK_NUMBERS = 10_000_000  # Numbers in the covariances of the samples that are filled at a time: 80 MB.
 
@@ -207,7 +208,7 @@ class _Gaps:
         return parts.deviations(*whole_and_noise(self.model, self.features, self.samples))
 
     def factors_and_ends(self, calibration: TableCalibration, level: float) -> tuple[np.ndarray, list[np.ndarray]]:
-        """By which predicted deviations are multiplied, and the ends of intervals in these.
+        """Factors of predicted deviations, and the ends of intervals in these.
 
         The factors are those of the features, and of the samples by what is known. Samples are rows of the table that
         was calibrated, and columns of its model.
@@ -220,14 +221,14 @@ class _Gaps:
         return of_samples[self.samples] * calibration.column_factors[self.features], ends
 
     def to_normal(self, calibration: TableCalibration) -> np.ndarray:
-        """By which predicted deviations are multiplied, so that normal 90 % intervals are ours."""
+        """Factors of predicted deviations with which normal 90 % intervals are ours."""
         factors, (low, high) = self.factors_and_ends(calibration, LEVEL)
         return factors * (high - low) / (2 * NORMAL)
 
     def write(self, target, values, bounds) -> None:
         """Write values at the gaps of all samples."""
         values = values.astype(target.dtype)
-        keep_in_bounds(values, bounds)
+        keep_in_bounds(bounds, values)
         target[self.which[self.samples], self.features] = values
 
 
@@ -268,17 +269,5 @@ def _drawn(means, packed, rng) -> np.ndarray:
     step = max(1, _BLOCK_NUMBERS // max(1, means.shape[1] ** 2))
     for lo in range(0, len(means), step):
         part = slice(lo, lo + step)
-        result[part] += np.einsum("kab,kb->ka", _roots(packed[part], means.shape[1]), normal[part])
+        result[part] += np.einsum("kab,kb->ka", square_roots(packed[part], means.shape[1]), normal[part])
     return result
-
-
-def _roots(packed, q: int) -> np.ndarray:
-    """Matrices R with R R' = the symmetric matrices whose lower triangles are given, shape (k, q, q)."""
-    full = np.zeros((len(packed), q, q))
-    low = np.tril_indices(q)
-    full[:, low[0], low[1]] = full[:, low[1], low[0]] = packed
-    try:
-        return np.linalg.cholesky(full)
-    except np.linalg.LinAlgError:  # A variance is zero up to rounding, as in an exact fit.
-        values, vectors = np.linalg.eigh(full)
-        return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._support.arguments import printable
+from ...uncertainty.verdict import LEVEL
 
-LEVEL = 0.9  # Of every interval on the page.
 _MOST_ON_A_SIDE = 400  # Rows or columns of a picture: about the pixels that it has on a screen.
 _MIXED_UNITS = 3.0  # Ratio of spreads, or levels in spreads, from which one colour scale for all would hide most rows.
-_LONGEST_NAME = 60  # Characters.
+_LONGEST_NAME, _LONGEST_COMMAND = 60, 2_000  # Characters.
 _MOST_BLOCKS = 12  # Blocks of a result on the disk that are read for pictures: each may take a second.
 
 
@@ -60,9 +60,14 @@ class Units:
     spread: np.ndarray
     is_mixed: bool
 
+    @property
+    def kind(self) -> str:
+        """The singular of `side`; "" if the whole table has one unit."""
+        return "" if self.side is None else self.side[:-1]
+
     def at(self, rows, columns) -> tuple[np.ndarray, np.ndarray]:
         """Level and spread of entries; arguments broadcast against each other."""
-        places = {"rows": rows, "columns": columns}.get(self.side, np.zeros(1, np.int64))
+        places = rows if self.side == "rows" else columns if self.side == "columns" else np.zeros(1, np.int64)
         return self.level[places], self.spread[places]
 
     def scaled(self, values, rows, columns) -> np.ndarray:
@@ -77,6 +82,7 @@ class Units:
 
     def widths(self, cells: Cells) -> np.ndarray:
         """Half the width of each interval in spreads, shape (k, l); NaN where nothing was filled, inf if not known."""
+        assert cells.low is not None and cells.high is not None
         _, spread = self.at(cells.rows[:, None], cells.columns)
         with np.errstate(over="ignore", invalid="ignore"):
             half = (cells.high / 2 - cells.low / 2) / spread
@@ -137,7 +143,7 @@ def parts_of(completion):
 
 
 def units_of(completion, cells: Cells) -> Units:
-    """Those of the factor model's rows, else one level and spread for the table."""
+    """Units of the factor model's rows, or one level and spread for the table."""
     if completion.learned is not None:
         model = completion.learned.model
         spread = np.where((model.unit > 0) & np.isfinite(model.unit), model.unit, np.nan)
@@ -150,15 +156,19 @@ def units_of(completion, cells: Cells) -> Units:
     if known.size == 0:
         return Units(None, np.zeros(1), np.ones(1), False)
     size = float(np.abs(known).max()) or 1.0  # Squares of the values themselves may overflow.
-    spread = size * float(np.std(known / size))
-    return Units(None, np.array([size * float(np.mean(known / size))]), np.array([spread or size]), False)
+    deviation = size * float(np.std(known / size))
+    return Units(None, np.array([size * float(np.mean(known / size))]), np.array([deviation or size]), False)
 
 
-def plain_name(name) -> str:
+def plain_name(name, longest: int = _LONGEST_NAME) -> str:
     """A name short enough to read, with what is not printable shown by its code."""
     text = str(name)
-    text = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
-    return printable(text)
+    return printable(text if len(text) <= longest else text[: longest - 3] + "...")
+
+
+def shown_command(line: str | None) -> str | None:
+    """A command line short enough to read; None if it is not known."""
+    return None if line is None else plain_name(line, _LONGEST_COMMAND)
 
 
 def name_of(names, place: int) -> str:

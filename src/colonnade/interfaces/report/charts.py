@@ -33,12 +33,12 @@ class Axis:
         share = (np.clip(values, self.low, self.high) / size - low) / ((high - low) or 1.0)
         return self.start + share * (self.stop - self.start)
 
-    def ticks(self, count: int = 4) -> list[float]:
+    def ticks(self) -> list[float]:
         from matplotlib.ticker import MaxNLocator
 
         if not self.high > self.low or max(abs(self.low), abs(self.high)) > 1e300:
             return [self.low]
-        found = MaxNLocator(count, steps=[1, 2, 5, 10]).tick_values(self.low, self.high)
+        found = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(self.low, self.high)
         return [float(x) for x in found if self.low <= x <= self.high]
 
 
@@ -133,7 +133,7 @@ def bars_chart(shares, names, label: str, what: str) -> Markup:
 
 
 def _range(values) -> tuple[float, float]:
-    """From the least to the largest, with a margin where that does not overflow."""
+    """The range from the least to the largest, with a margin where that does not overflow."""
     low, high = float(np.min(values)), float(np.max(values))
     margin = 0.04 * (high / 2 - low / 2) * 2
     if low == high:

@@ -7,15 +7,13 @@ import re
 
 import numpy as np
 
-from ..._support.arguments import printable
 from ..._support.provenance import versions
 from ...uncertainty.column_verdict import ColumnVerdict, remedy
 from ...uncertainty.diagnostics import HeldOut, spectrum
 from ..plots import Palette, draw_calibration, draw_spectrum
-from .cells import plain_name
+from .cells import plain_name, shown_command
 
 MOST_ROWS = 300  # Of the table of columns.
-_LONGEST_COMMAND = 2_000  # Characters.
 WORST_FIRST = tuple(verdict.value for verdict in reversed(ColumnVerdict) if not verdict.is_good)
 # Colours that stand for those of the page, which knows whether it is dark.
 _STAND_INS = Palette("#010203", "#010204", "#010205", "#010206")
@@ -72,10 +70,8 @@ def run_facts(completion, command: str | None) -> dict:
     settings = run.get("settings", {})
     given = {name: value for name, value in settings.items() if value not in (None, "auto")}
     call = "colonnade.complete_triples(paths, out" if "input" in run else "colonnade.complete(data"
-    line = command or run.get("command")
-    line = None if line is None else printable(line)
     return {
-        "command": line if line is None or len(line) <= _LONGEST_COMMAND else line[: _LONGEST_COMMAND - 3] + "...",
+        "command": shown_command(command or run.get("command")),
         "python": call + "".join(f", {name}={value!r}" for name, value in given.items()) + ")" if settings else None,
         "seed": settings.get("random_state"),
         "versions": run.get("versions") or versions(),
@@ -155,7 +151,7 @@ def _svg(name: str, draw) -> str:
 
 
 def _inlined(svg: str, name: str) -> str:
-    """Without header, metadata and styles, with names of its own, a description and the colours of the page."""
+    """The drawing without header, metadata and styles, with own names, a description and the colours of the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.S)
@@ -163,7 +159,7 @@ def _inlined(svg: str, name: str) -> str:
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
-    view = re.search(r'viewBox="[^"]*"', svg).group()
+    view = next(re.finditer(r'viewBox="[^"]*"', svg)).group()
     head = f'<svg class="picture" {view} role="img" aria-label="{_ALT[name]}" stroke-linejoin="round"'
     return re.sub(r"<svg[^>]*>", f'{head} xmlns:xlink="http://www.w3.org/1999/xlink">', svg, count=1)
 
@@ -173,8 +169,8 @@ def _as_attributes(found: re.Match) -> str:
     pairs = [part.split(":", 1) for part in found.group(1).split(";") if ":" in part]
     attributes = {}
     for name, value in ((name.strip(), value.strip()) for name, value in pairs):
-        if name == "font":  # such as 10px 'DejaVu Sans', sans-serif
-            attributes["font-size"] = re.search(r"[\d.]+px", value).group()
+        if name == "font":  # A font such as 10px 'DejaVu Sans', sans-serif.
+            attributes["font-size"] = next(re.finditer(r"[\d.]+px", value)).group()
         elif name not in ("image-rendering", "mix-blend-mode"):
             attributes[name] = value
     return "".join(f' {name}="{value}"' for name, value in attributes.items())

@@ -44,6 +44,7 @@ def _table(completion) -> str:
 
 def _intervals(completion, cells: Cells) -> str:
     """A line for each filled cell."""
+    assert cells.low is not None and cells.high is not None
     rows, columns = _labels(completion)
     lines = [["row", "column", "value", "low_90", "high_90"]]
     for i, j in zip(*np.nonzero(cells.is_filled)):
@@ -54,8 +55,11 @@ def _intervals(completion, cells: Cells) -> str:
 
 def _labels(completion) -> tuple[list, list]:
     """Names such that no spreadsheet takes them for formulas, else numbers."""
-    names = zip((completion.row_names, completion.column_names), completion.shape)
-    return tuple(list(range(n)) if found is None else [guarded(str(name)) for name in found] for found, n in names)
+    row_names, column_names = (
+        list(range(n)) if found is None else [guarded(str(name)) for name in found]
+        for found, n in zip((completion.row_names, completion.column_names), completion.shape)
+    )
+    return row_names, column_names
 
 
 def _written(number) -> str:

@@ -6,21 +6,18 @@ shortened; a content security policy lets the page load nothing and run nothing.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib import resources
-
 import numpy as np
 
 from ..._support.atomic_writing import new_file
-from ..._support.printable import printable
+from ..._support.printable import counted
 from ..._support.provenance import versions
+from .cells import plain_name, shown_command
+from .rendering import rendered
 
-_LONGEST_NAME, _LONGEST_COMMAND = 60, 2_000  # Characters.
 _LONGEST_LABEL = 34  # Characters of a name that fit left of the picture.
 _MOST_NEW = 30  # New models in the picture and in the tables.
 _MOST_LINES = 40  # Models in the picture.
-_MOST_REMARKS = 60
+_MOST_REMARKS = 60  # Remarks on the page.
 _MOST_SURPRISES = 8  # Questions per new model.
 _NEIGHBOURS = 2  # Known models shown above and below each new one.
 _LEFT, _WIDTH, _STEP, _TOP = 250.0, 440.0, 20.0, 12.0  # Of the picture, in units of its view box.
@@ -45,22 +42,14 @@ def write_evaluation_report(scores, path, *, command: str | None = None, force: 
 
 def evaluation_html(scores, *, command: str | None = None) -> str:
     """The page as text; parameters as of `write_evaluation_report`."""
-    from jinja2 import Environment, StrictUndefined
-
-    folder = resources.files(__package__) / "templates"
-    style = "".join((folder / name).read_text(encoding="utf-8") for name in ("report.css", "evaluation.css"))
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = template.from_string((folder / "evaluation.html").read_text(encoding="utf-8"))
-    style_hash = "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return page.render(style=style, style_hash=style_hash, **_content(scores, command))
+    return rendered("evaluation.html", ("report.css", "evaluation.css"), _content(scores, command))
 
 
 def _content(scores, command: str | None) -> dict:
     m, n = scores.observations.shape
     new = scores.new
-    line = None if command is None else printable(command)
     return {
-        "title": f"{_counted(new.size, 'new model')} on {m:,} questions",
+        "title": f"{counted(new.size, 'new model')} on {m:,} questions",
         "level": f"{scores.level:.0%}",
         "headline": _headline(scores, m, n),
         "picture": _picture(scores),
@@ -69,7 +58,7 @@ def _content(scores, command: str | None) -> dict:
         "remarks": [{"name": _name(scores, j), "words": words} for j, words in scores.remarks[:_MOST_REMARKS]],
         "surprises": [one for j in new[:_MOST_NEW] for one in [_surprises(scores, int(j))] if one["questions"]],
         "tasks": _tasks(scores),
-        "command": line if line is None or len(line) <= _LONGEST_COMMAND else line[: _LONGEST_COMMAND - 3] + "...",
+        "command": shown_command(command),
         "versions": versions(),
     }
 
@@ -79,7 +68,7 @@ def _content(scores, command: str | None) -> dict:
 
 def _headline(scores, m: int, n: int) -> dict:
     new, table = scores.new, scores.table
-    seen = f"{m:,} questions. {_counted(n - new.size, 'model')} answered all of them, {new.size:,} only some."
+    seen = f"{m:,} questions. {counted(n - new.size, 'model')} answered all of them, {new.size:,} only some."
     if not new.size:
         return {"seen": seen, "best": "Every score is exact.", "trust": "There is nothing to predict."}
     best = int(new[0])
@@ -95,7 +84,7 @@ def _trust(scores) -> str:
     own = {column for column, words in scores.remarks if "rests on its own answers" in words}
     words = f"Each interval holds the score with probability {scores.level:.0%}."
     if own:
-        words += f" {_counted(len(own), 'score')} beyond what known models predict rest on own answers alone."
+        words += f" {counted(len(own), 'score')} beyond what known models predict rest on own answers alone."
     if any("were chosen" in words or "count as given" in words for _, words in scores.remarks):
         words += " Some questions were not drawn at random: see the remarks."
     return words
@@ -125,7 +114,7 @@ def _surprises(scores, j: int) -> dict:
         "name": _name(scores, j),
         "questions": [
             {
-                "name": str(i) if names is None else _short(names[i], _LONGEST_NAME),
+                "name": str(i) if names is None else plain_name(names[i]),
                 "answer": _number(float(unit.from_unit(scores.answers.Y[i, j]))),
                 "expected": _number(float(scores.expected[i, j])),
                 "size": f"{scores.surprises[i, j]:+.1f}",
@@ -138,7 +127,7 @@ def _surprises(scores, j: int) -> dict:
 def _tasks(scores) -> list[dict]:
     return [
         {
-            "task": _short(task, _LONGEST_NAME),
+            "task": plain_name(task),
             "models": [
                 {
                     "name": _name(scores, int(j)),
@@ -150,10 +139,6 @@ def _tasks(scores) -> list[dict]:
         }
         for task, table in scores.tasks.items()
     ]
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _ranks(scores, j: int) -> str:
@@ -170,12 +155,7 @@ def _number(value) -> str:
 
 
 def _name(scores, j: int) -> str:
-    return _short(scores.names[j], _LONGEST_NAME)
-
-
-def _short(name, longest: int) -> str:
-    text = str(name)
-    return printable(text if len(text) <= longest else text[: longest - 3] + "...")
+    return plain_name(scores.names[j])
 
 
 # --------------------------------------------------------------------------------------------------- picture
@@ -196,7 +176,7 @@ def _picture(scores) -> dict:
     lines = [
         {
             "y": _TOP + _STEP * (place + 0.5),
-            "name": _short(scores.names[j], _LONGEST_LABEL),
+            "name": plain_name(scores.names[j], _LONGEST_LABEL),
             "kind": "new" if j in new else "known",
             "x": x(table.score[j]),
             "low": x(table.low[j]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...uncertainty.diagnostics import HeldOut
+from ..plots import are_usual
 from .cells import LEVEL, Cells, Units, cells_at, evenly, name_of, parts_of, some_columns
 from .charts import bars_chart, coverage_chart, prediction_chart, series_chart
 from .maps import gap_map
@@ -13,7 +14,6 @@ _MOST_POINTS = 500  # Of the scatter plot; more are a blot.
 _MOST_IN_SERIES = 150  # Values of one row or column in its chart, which is 300 pixels wide.
 _WORST = 3  # Rows and columns that are shown.
 _FEWEST_IN_GROUP = 15  # Held-out values; the share of fewer is chance.
-_OUTLIER = 100.0  # Times the range of the middle half of the values: beyond it a value would be all that one sees.
 _SURE = 1e-6  # Half widths in spreads below which an interval is rounding.
 
 
@@ -31,20 +31,20 @@ def prediction(completion, found: HeldOut, units: Units) -> dict:
     """The scatter plot of held-out values, and its words."""
     some = evenly(found.truth.size, _MOST_POINTS)
     truth, predicted = found.truth[some], found.predicted[some]
-    columns = None if found.columns is None else found.columns[some]
-    is_scaled = units.is_mixed and found.rows is not None and columns is not None
-    shown = [units.scaled(x, found.rows[some], columns) if is_scaled else x for x in (truth, predicted)]
-    usual = _are_usual(shown[0]) & np.isfinite(shown[1])
+    of_scale = ""
+    if units.is_mixed and found.rows is not None and found.columns is not None:
+        rows, columns = found.rows[some], found.columns[some]
+        truth, predicted = units.scaled(truth, rows, columns), units.scaled(predicted, rows, columns)
+        of_scale = f" Numbers are standard deviations of each {units.kind}."
+    usual = are_usual(truth) & np.isfinite(predicted)
     tips = [f"{_place(completion, found, k)}true value {_facts_of(found, k)}" for k in some[usual]]
     hidden = int((~usual).sum())
     words = f"{found.truth.size:,} known values were hidden and predicted from the rest of the table. "
-    words += "Points on the line are predicted perfectly."
-    if is_scaled:
-        words += f" Numbers are standard deviations of each {units.side[:-1]}."
+    words += f"Points on the line are predicted perfectly.{of_scale}"
     if hidden:
         outliers = "1 outlier is" if hidden == 1 else f"{hidden:,} outliers are"
         words += f" {outliers} not shown."
-    return {"chart": prediction_chart(*(x[usual] for x in shown), tips), "words": words}
+    return {"chart": prediction_chart(truth[usual], predicted[usual], tips), "words": words}
 
 
 def _place(completion, found: HeldOut, k: int) -> str:
@@ -56,20 +56,13 @@ def _place(completion, found: HeldOut, k: int) -> str:
 
 
 def _facts_of(found: HeldOut, k: int) -> str:
-    ends = "" if found.low is None else f", 90 % interval {between(found.low[k], found.high[k])}"
+    ends = "" if found.low is None or found.high is None else f", 90 % interval {between(found.low[k], found.high[k])}"
     return f"{number(found.truth[k])}, predicted {number(found.predicted[k])}{ends}"
-
-
-def _are_usual(values) -> np.ndarray:
-    """Which values are not out of all proportion to most of them, shape (k,)."""
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.abs(values - middle) <= _OUTLIER * ((high - low) or np.inf)
 
 
 def coverage(completion, found: HeldOut, units: Units) -> dict | None:
     """The share of held-out values inside their intervals: of all, by width of the interval, and by known values."""
-    if found.low is None or found.rows is None:
+    if found.low is None or found.high is None or found.rows is None:
         return None
     inside = (found.low <= found.truth) & (found.truth <= found.high)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -151,6 +144,7 @@ def _series(completion, side: str, place: int, units: Units) -> dict:
         if side == "column"
         else (completion.row_names, completion.column_names)
     )
+    assert cells.low is not None and cells.high is not None
     values, seen, low, high = (x.ravel() for x in (cells.values, cells.is_seen, cells.low, cells.high))
     across = "row" if side == "column" else "column"
     is_scaled = units.is_mixed and units.side == across + "s"
@@ -172,6 +166,7 @@ def _series(completion, side: str, place: int, units: Units) -> dict:
 
 def _typical_interval(cells: Cells, units: Units, is_scaled: bool) -> str:
     """Half the width of the intervals of one row or column, on average."""
+    assert cells.low is not None and cells.high is not None
     half = units.widths(cells)
     filled = np.isfinite(half)
     if not filled.any():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._support.arguments import NAMED
 from ...uncertainty.diagnostics import HeldOut
-from .cells import LEVEL, plain_name
+from ...uncertainty.verdict import LEVEL, NARROW
+from .cells import plain_name
 
 _LIGHTS = {"use it": "good", "use it with care": "care", "do not use it": "bad"}
-_NARROW, _WIDE = 0.8, 0.98  # Shares inside 90 % intervals that the verdict calls too narrow and too wide.
-_NAMED = 3  # Columns in a sentence.
 
 
 def first_screen(completion, summary: dict, found: HeldOut | None, name: str | None, worst: list) -> dict:
@@ -94,7 +94,7 @@ def _next(completion, summary: dict, found: HeldOut | None, worst: list) -> list
     steps += _about_intervals(found)
     columns = [plain_name(one["title"].removeprefix("Column ")) for one in worst if one["title"].startswith("Column ")]
     if columns and word == "use it with care":
-        steps.append(f"Measure more values of these columns first: {', '.join(columns[:_NAMED])}.")
+        steps.append(f"Measure more values of these columns first: {', '.join(columns[:NAMED])}.")
     if summary["unfilled"]:
         first = summary["unfilled"][0]
         which = first["name"] or str(first["column"])
@@ -108,6 +108,6 @@ def _about_intervals(found: HeldOut | None) -> list[str]:
     if found is None:
         return []
     inside = float(found.coverage[np.argmin(np.abs(found.levels - LEVEL))])
-    if inside < _NARROW:
+    if inside < NARROW:
         return [f"Treat the intervals as too narrow: only {percent(inside)} of the hidden values lie inside."]
     return []

@@ -18,7 +18,7 @@ _UNSURE = 179, 84, 30  # Colour of an interval as wide as the data, over the pag
 _MISSING = 31, 95, 168  # Colour of gaps.
 
 
-def value_maps(cells: Cells, units: Units) -> dict[str, str]:
+def value_maps(cells: Cells, units: Units) -> dict:
     """The table before and after as addresses of pictures; gaps are transparent."""
     shown = units.shown(cells.values, cells.rows[:, None], cells.columns)
     known = shown[cells.is_seen & np.isfinite(shown)]
@@ -28,7 +28,7 @@ def value_maps(cells: Cells, units: Units) -> dict[str, str]:
     with np.errstate(invalid="ignore", over="ignore"):
         place = np.clip((shown / size - low / size) / width, 0, 1)
     colours = _colours(np.nan_to_num(place))
-    maps = {"low": float(low), "high": float(high)}
+    maps: dict[str, float | str] = {"low": float(low), "high": float(high)}
     for name, visible in (("before", cells.is_seen), ("after", np.isfinite(cells.values))):
         pixels = colours.copy()
         pixels[~visible, 3] = 0
@@ -77,9 +77,10 @@ def _address(pixels: np.ndarray, least: int = _PIXELS) -> str:
     """A picture as a data address; small ones are enlarged by whole numbers."""
     from matplotlib.image import imsave
 
+    metadata: dict = {"Software": None}  # Nothing that differs between versions.
     times = [max(1, -(-least // count)) for count in pixels.shape[:2]]
     buffer = io.BytesIO()
-    imsave(buffer, pixels.repeat(times[0], axis=0).repeat(times[1], axis=1), format="png", metadata={"Software": None})
+    imsave(buffer, pixels.repeat(times[0], axis=0).repeat(times[1], axis=1), format="png", metadata=metadata)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
@@ -89,7 +90,7 @@ def hover_facts(completion, cells: Cells) -> dict:
     Values stand row after row; `low` and `high` only those of filled cells, in the same order.
     """
     filled = cells.is_filled
-    facts = {
+    facts: dict[str, list | str] = {
         "rows": [name_of(completion.row_names, i) for i in cells.rows],
         "columns": [name_of(completion.column_names, j) for j in cells.columns],
         "values": _rounded(cells.values.ravel()),
@@ -97,7 +98,7 @@ def hover_facts(completion, cells: Cells) -> dict:
         "low": [],
         "high": [],
     }
-    if cells.low is not None:
+    if cells.low is not None and cells.high is not None:
         facts |= {"low": _rounded(cells.low[filled]), "high": _rounded(cells.high[filled])}
     return facts
 

@@ -6,11 +6,6 @@ the page load nothing and run one script, known by its hash.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import math
-from importlib import resources
-
 from ..._support.atomic_writing import new_file
 from ...uncertainty.diagnostics import hold_out
 from ..summary import label_of, shown_choices, summarise
@@ -18,6 +13,7 @@ from . import details, evidence, maps
 from .cells import sampled, units_of
 from .downloads import downloads
 from .first_screen import first_screen
+from .rendering import rendered
 
 _MOST_CELLS = 20_000  # Of the heat maps: with values and intervals at most 600 kB.
 _MOST_RANKED = 150_000  # Cells by which the least certain rows and columns are found: about a second.
@@ -43,24 +39,7 @@ def write_report(completion, path, *, command: str | None = None, name: str | No
 
 def report_html(completion, *, command: str | None = None, name: str | None = None) -> str:
     """The report as text; parameters as of `write_report`."""
-    from jinja2 import Environment, StrictUndefined
-
-    folder = resources.files(__package__) / "templates"
-    style, script = ((folder / file).read_text(encoding="utf-8") for file in ("report.css", "report.js"))
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template.filters["number"] = _number
-    page = template.from_string((folder / "report.html").read_text(encoding="utf-8"))
-    return page.render(
-        style=style,
-        script=script,
-        style_hash=_source_hash(style),
-        script_hash=_source_hash(script),
-        **_content(completion, command, name),
-    )
-
-
-def _source_hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return rendered("report.html", ("report.css",), _content(completion, command, name), script="report.js")
 
 
 def _content(completion, command: str | None, name: str | None) -> dict:
@@ -94,10 +73,9 @@ def _table(completion, cells, units) -> dict:
     (m, n), (k, l) = completion.shape, cells.values.shape
     sample = "" if (k, l) == (m, n) else f"The pictures show {k:,} of {m:,} rows and {l:,} of {n:,} columns."
     unsure = None if cells.low is None else maps.unsure_map(units.widths(cells))
-    side = units.side[:-1] if units.is_mixed else ""
-    ends = ("low", "high") if units.is_mixed else None
+    side = units.kind if units.is_mixed else ""
     values = maps.value_maps(cells, units)
-    ends = ends or tuple(f"{values[end]:.3g}" for end in ("low", "high"))
+    ends = ["low", "high"] if units.is_mixed else [f"{values[end]:.3g}" for end in ("low", "high")]
     return {
         **values,
         "unsure": unsure,
@@ -108,9 +86,3 @@ def _table(completion, cells, units) -> dict:
         "sample": sample,
         "facts": maps.hover_facts(completion, cells),
     }
-
-
-def _number(value) -> str:
-    return (
-        f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else "" if value != value else f"{value:,}"
-    )

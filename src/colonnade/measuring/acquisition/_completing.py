@@ -1,4 +1,4 @@
-"""From measurements to a completion, also where columns that were read in full have gaps."""
+"""Make a completion from measurements, also where columns that were read in full have gaps."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _learned_from(observations: Observations, learned, rank, settings) -> Comple
     space = learner.space
     if unseen.size:
         basis, center = space.basis.copy(), None if space.center is None else space.center.copy()
-        basis[unseen] = np.nan  # nothing is known of these rows
+        basis[unseen] = np.nan  # Nothing is known of these rows.
         if center is not None:
             center[unseen] = np.nan
         space = replace(space, basis=basis, center=center)
@@ -92,7 +92,7 @@ def without_gaps(A) -> np.ndarray:
     if seen.all(axis=1).any():
         filled = complete(A.T).to_dense().T
     counts = seen.sum(axis=1)
-    means = (np.where(seen, A, 0) / np.maximum(counts, 1)[:, None]).sum(axis=1)  # a mean exists where a sum overflows
+    means = (np.where(seen, A, 0) / np.maximum(counts, 1)[:, None]).sum(axis=1)  # A mean exists where a sum overflows.
     means = np.where(counts > 0, means, (A[seen] / max(1, seen.sum())).sum())
     return np.where(np.isfinite(filled), filled, means[:, None]).astype(A.dtype)
 

@@ -52,7 +52,7 @@ class Forecast:
         if self.variances.size == 0 or (self.noise == 0 and s > self.variances.size):
             return 0.0
         q, m = float(self.variances.sum()) / self.n_rows, self.n_rows
-        for _ in range(_STEPS):  # it falls to the fixed point
+        for _ in range(_STEPS):  # The values fall to the fixed point.
             before, q = q, float(np.sum(1 / (1 / self.variances + (s / m) / (self.noise + q)))) / m
             if before - q <= 1e-6 * before:
                 break
@@ -66,7 +66,7 @@ def forecasts(A, sizes) -> list[Forecast]:
     A size is at most D - ceil(D / 10). Every column of A is held out once and predicted from that many others.
     """
     m, D = A.shape
-    R = np.asarray(np.linalg.qr(A, mode="r")) if m > D else A  # lengths and angles are the same
+    R = np.asarray(np.linalg.qr(A, mode="r")) if m > D else A  # R has the same lengths and angles.
     folds = np.array_split(np.arange(D), min(D, _FOLDS))
     squares = [np.zeros(min(d, R.shape[0])) for d in sizes]
     energy = float((R**2).sum())
@@ -76,10 +76,10 @@ def forecasts(A, sizes) -> list[Forecast]:
             some = others[np.linspace(0, others.size - 1, d).round().astype(int)]
             U = np.linalg.svd(R[:, some], full_matrices=False)[0]
             total += ((U.T @ R[:, fold]) ** 2).sum(axis=1)
-    return [_forecast(m, D, d, total / D, energy / D) for d, total in zip(sizes, squares)]
+    return [_forecast(m, d, total / D, energy / D) for d, total in zip(sizes, squares)]
 
 
-def _forecast(m, D, d, squares, energy) -> Forecast:
+def _forecast(m, d, squares, energy) -> Forecast:
     noise = max(energy - float(squares.sum()), 0.0) / max(m - d, 1)
     if noise <= 1e-20 * energy / m:
         noise = 0.0

@@ -64,7 +64,7 @@ class Measurements:
             missing = asked[np.isnan(values[asked])]
             for at in _pieces(missing[: self.left], _CALL):
                 values[at] = self._ask(rows[at], columns[at])
-            if np.isnan(values[missing]).all():  # nothing new, so nothing more will come
+            if np.isnan(values[missing]).all():  # Nothing new came, so nothing more will come.
                 break
         if asked.size:
             self._judge(columns[asked], np.isfinite(values[asked]))
@@ -87,7 +87,7 @@ class Measurements:
         rows = [i for i in (() if first is None else first.tolist()) if i not in taken]
         taken.update(rows)
         missing = min(missing, m - len(taken) + len(rows))
-        if 2 * (len(taken) + missing) > m:  # most rows are taken: choose among the others
+        if 2 * (len(taken) + missing) > m:  # Most rows are taken, so the others are drawn from.
             others = np.setdiff1d(np.arange(m), np.fromiter(taken, np.int64, len(taken)))
             return rows + rng.permutation(others)[: max(0, missing - len(rows))].tolist()
         while len(rows) < missing:
@@ -118,7 +118,7 @@ class Measurements:
         for _ in range(2 if alive.size else 0):
             try:
                 result[alive] = self.source.entries(rows[alive], columns[alive], allow_gaps=True)
-            except Exception as error:  # of whatever kind: the source is not ours
+            except Exception as error:  # The source is not ours, so any error may come.
                 self._count_failure(error)
             else:
                 self._failed_in_a_row = 0

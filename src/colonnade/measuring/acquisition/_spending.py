@@ -32,9 +32,9 @@ def spend(measurements: Measurements, survey, rng, rank=None, noise_std=None, *,
     """Read entries of the columns that are not full until the budget is used up; all at random rows unless `select`."""
     m, n = measurements.shape
     A = survey.matrix()
-    measurements.avoided = np.flatnonzero(np.isnan(A).all(axis=1))  # rows that never answered
+    measurements.avoided = np.flatnonzero(np.isnan(A).all(axis=1))  # Rows that never answered.
     A = without_gaps(A).astype(np.float64)
-    unit = unit_of(A)  # of A and the forecast, so that no square overflows
+    unit = unit_of(A)  # The unit of A and of the forecast, in which no square overflows.
     A /= unit
     forecast = _forecast(A, None if noise_std is None else noise_std / unit)
     columns = rng.permutation(np.setdiff1d(np.arange(n), survey.full))
@@ -142,7 +142,7 @@ def _read_odd_ones(measurements, columns, factors, forecast: Forecast, s: float)
     m = measurements.shape[0]
     unread = measurements.n_known(columns) < 0.9 * (m - measurements.avoided.size)
     usual = forecast.error(s)
-    elsewhere = m * (forecast.estimation_error(s) - forecast.estimation_error(s + 1))  # what an entry more saves
+    elsewhere = m * (forecast.estimation_error(s) - forecast.estimation_error(s + 1))  # What one more entry saves.
     odd = np.flatnonzero(unread & (factors > _OFF) & (factors * usual > usual + elsewhere))
     odd = odd[np.argsort(-factors[odd], kind="stable")]
     read = 0

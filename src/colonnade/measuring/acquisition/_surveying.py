@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._support.threads import one_blas_thread
 from ...model.column_space import ColumnSpace
+from ...model.full_columns.learn import ROUNDING
 from ...model.solve import Status, solve_columns
 from ..row_selection import grow_rows, select_rows
 from ._completing import without_gaps
@@ -23,7 +24,6 @@ _SPARE = 2  # Entries beyond the rank that must fit before a column counts as ex
 _SURE = 30  # Further ones for the first such column, because data of few different numbers fit by chance.
 _GROWTH = 1.1  # Growth of the number of full columns between two tests of whether more pay.
 _FEW = 4  # Full columns before the first such test, and half of what would balance both kinds of columns.
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
 _MOST_GAPS = 0.2  # Share of a column that may be missing where it still counts as read in full.
 
 
@@ -51,7 +51,7 @@ class Survey:
         self.basis = np.zeros((m, 0))
         self._waiting = deque(int(j) for j in rng.permutation(n))
         self._postponed: set[int] = set()
-        self._explained: dict[int, int] = {}  # the number of directions with which
+        self._explained: dict[int, int] = {}  # The number of directions with which
         self._n_with_gaps = 0
         self.is_done = False
 
@@ -111,7 +111,7 @@ class Survey:
         k = self.basis.shape[1]
         fits, zero = self._fit([j])
         if fits[0] and zero[0] and j not in self._postponed and len(self._postponed) < len(self._waiting):
-            self._postponed.add(j)  # zeros show nothing: others first
+            self._postponed.add(j)  # Zeros show nothing, so other columns come first.
             self._waiting.append(j)
             return []
         if not fits[0] or zero[0]:
@@ -147,7 +147,7 @@ class Survey:
         # Rows that do not determine the column are no objection: select_rows will find better ones.
         open_still = (status == Status.UNDETERMINED) & (self.rows is None)
         checked = (status == Status.SOLVED) & (o.n_observed > k)
-        return (checked & (off <= _ROUNDING[o.values.dtype] * size)) | open_still, size == 0
+        return (checked & (off <= ROUNDING[o.values.dtype] * size)) | open_still, size == 0
 
     def _read_in_full(self, j: int) -> bool:
         """Read the rest of a column if the budget leaves an entry for every other one."""
@@ -175,9 +175,9 @@ class Survey:
             return
         x = x / size
         length = np.linalg.norm(x)
-        for _ in range(2):  # once leaves rounding errors, twice is enough
+        for _ in range(2):  # One pass leaves rounding errors, two are enough.
             x = x - self.basis @ (self.basis.T @ x)
-        if np.linalg.norm(x) <= 0.1 * _ROUNDING[self.measurements.dtype] * length:
+        if np.linalg.norm(x) <= 0.1 * ROUNDING[self.measurements.dtype] * length:
             return
         self.basis = np.column_stack([self.basis, x / np.linalg.norm(x)])
         k = self.basis.shape[1]

@@ -18,7 +18,7 @@ from ._choosing import CHOOSING, WHOLE
 from ._hiding import Hidden, hide, sample
 from ._judging import judged
 from ._methods import NEED_FULL_COLUMNS, ON_DATA, Task
-from ._results import Comparison, Result
+from ._results import Comparison, Finished, Result
 
 __all__ = ["METHODS", "Comparison", "Result", "compare"]
 
@@ -85,8 +85,9 @@ def compare(
     chosen, progress = _chosen(methods), as_progress(progress)
     seed = int(rng.integers(2**31))
     if isinstance(data, Source) or n_full_columns is not None or n_entries is not None:
-        task = _task_of_source(_source_of(data), n_full_columns, n_entries, seed)
-        hidden = sample(task.source, task.observations, max(1, int(holdout * task.budget)), rng)
+        source = _source_of(data)
+        task = _task_of_source(source, n_full_columns, n_entries, seed)
+        hidden = sample(source, task.observations, max(1, int(holdout * task.budget)), rng)
     else:
         known, hidden = hide(as_observations(data), holdout, rng)
         task = Task(known, None, seed)
@@ -159,7 +160,8 @@ def _method(method) -> tuple:
 
 
 def _run(task: Task, hidden: Hidden, chosen: dict, progress) -> Comparison:
-    results, losses, interrupted = [], {}, False
+    results: list[Result] = []
+    losses, interrupted = {}, False
     try:
         _load_kernel(task.observations.values.dtype)
         for k, (name, run) in enumerate(chosen.items()):
@@ -171,8 +173,9 @@ def _run(task: Task, hidden: Hidden, chosen: dict, progress) -> Comparison:
     except KeyboardInterrupt:
         interrupted = True
         results += [Result(name, remark="interrupted") for name in list(chosen)[len(results) :]]
-    results.sort(key=lambda result: np.inf if result.error is None else result.relative_error)
-    advice = advise([result for result in results if result.error is not None], losses, hidden.relative_spread)
+    finished = sorted((one for one in results if isinstance(one, Finished)), key=lambda one: one.relative_error)
+    results = [*finished, *(one for one in results if not isinstance(one, Finished))]
+    advice = advise(finished, losses, hidden.relative_spread)
     return Comparison(results, task.observations.shape, hidden.values.size, hidden.spread, *advice, interrupted)
 
 

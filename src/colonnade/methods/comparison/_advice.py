@@ -7,11 +7,10 @@ from itertools import takewhile
 import numpy as np
 
 from ...model.leaving_out import is_no_chance
-from ._results import Result, label
+from ._results import Finished, label
 
 _EXACT = 1e-8  # Relative error up to which data count as recovered.
 _HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
-_CHANCE = 2.0  # Standard errors within which two errors count as equal.
 _SLIGHT = 1.01  # Ratio of two errors up to which neither method is preferred, even if it is no chance.
 _LARGE = (
     1.25  # Ratio to the least error beyond which an error is never called about equal; the advice then names chance.
@@ -19,7 +18,7 @@ _LARGE = (
 _MORE = 1.2  # Ratio of two numbers of entries from which they are no longer about equal.
 
 
-def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | None]:
+def advise(done: list[Finished], losses: dict, spread: float) -> tuple[str, str | None]:
     """The sentence, and the method that it names; None if it names none.
 
     `done` is in the order of the errors, `spread` the error of predicting the row means. `losses` holds the mean square
@@ -55,8 +54,8 @@ def advise(done: list[Result], losses: dict, spread: float) -> tuple[str, str | 
     return f"{names} predict about equally well; use {label(choice)}, which {reason}.", choice
 
 
-def _choice(equal: list[Result]) -> tuple[str, str]:
-    """Of those that predict equally well, one that reads little, has intervals, is off least, is quick; in order."""
+def _choice(equal: list[Finished]) -> tuple[str, str]:
+    """The choice among equally good methods: it reads little, has intervals, is off least, is quick, in this order."""
     frugal = [r for r in equal if r.entries <= _MORE * min(r.entries for r in equal)]
     sure = [r for r in frugal if r.coverage is not None]
     able = sure or frugal
@@ -67,12 +66,12 @@ def _choice(equal: list[Result]) -> tuple[str, str]:
     return chosen.method, " and ".join(reasons) or "is the quickest of them"
 
 
-def _words(best: Result, second: Result) -> str:
+def _words(best: Finished, second: Finished) -> str:
     less = 1 - best.relative_error / second.relative_error
     words = f"its error is {less:.1%} below that of {label(second.method)}, the next best"
     return words + ("" if best.coverage is None else f", and its 90 % intervals held {best.coverage:.1%}")
 
 
 def _clearly_worse(best, other) -> bool:
-    """By more than chance, the columns or rows taken as independent; their root mean squares have the lighter tails."""
-    return is_no_chance(np.sqrt(other) - np.sqrt(best), _CHANCE)
+    """Whether one is worse by more than chance; columns or rows count as independent, by their root mean squares."""
+    return is_no_chance(np.sqrt(other) - np.sqrt(best))

@@ -60,8 +60,8 @@ def _cur_plus(task: Task) -> Completion:
 
 def _adaptive(task: Task) -> Completion:
     source, s = _source_of(task), _entries_of_every_column(task)
-    tolerance = 1.5 * task.noise_share
-    tolerance = tolerance if tolerance > 1e-7 else None  # exact data: to rounding
+    share = 1.5 * task.noise_share
+    tolerance = share if share > 1e-7 else None  # Exact data are fitted to rounding.
     return methods.adaptive_completion(
         source, n_entries=s, tolerance=tolerance, random_state=task.seed, progress=task.progress
     )
@@ -76,14 +76,15 @@ def _lifelong(task: Task) -> Completion:
 
 def _entries_of_every_column(task: Task) -> int:
     """s such that s columns in full and s entries of all are within the budget."""
-    return max(1, min(task.source.shape[0], task.budget // sum(task.source.shape)))
+    shape = task.observations.shape
+    return max(1, min(shape[0], task.budget // sum(shape)))
 
 
 def _active(task: Task) -> Completion:
     source, d, s = _source_of(task), task.n_full_columns, task.n_entries
-    settings = {"by": "residual" if s > d else "leverage", "rank": _rank_within_d(task)}
+    by, rank = "residual" if s > d else "leverage", _rank_within_d(task)
     return methods.active_columns(
-        source, **settings, n_full_columns=d, n_entries=s, random_state=task.seed, progress=task.progress
+        source, by=by, rank=rank, n_full_columns=d, n_entries=s, random_state=task.seed, progress=task.progress
     )
 
 

@@ -71,7 +71,7 @@ def hide(o: Observations, share: float, rng) -> tuple[Observations, Hidden]:
     quota[o.full_columns] = 0
     column = o.entry_columns
     lots = rng.random(o.shape[0])[o.rows] if alike else rng.random(column.size)
-    order = np.lexsort((lots, column))  # within each column at random
+    order = np.lexsort((lots, column))  # The order within each column is random.
     hidden = np.zeros(column.size, bool)
     hidden[order[np.arange(column.size) - o.indptr[column] < quota[column]]] = True
     if not hidden.any():

@@ -12,7 +12,7 @@ from ...completion import Completion
 from .. import tall_project_errors
 from ._hiding import Hidden, rms
 from ._methods import Task, row_means
-from ._results import Result, one_line
+from ._results import Finished, Result, one_line
 
 _ASKED_INTERVALS = 20_000  # Hidden entries whose intervals are computed; more change the share by less than 1 %.
 _NORMAL = 1.6449  # Standard errors of a 90 % interval.
@@ -43,7 +43,7 @@ def judged(name: str, run, task: Task, hidden: Hidden) -> tuple[Result, np.ndarr
         off = np.clip(predicted - hidden.values, -_LARGEST, _LARGEST)
     coverage, remark = _coverage(answer, hidden)
     relative = _in_units(off, hidden)
-    result = Result(name, rms(off), coverage, seconds, entries, "; ".join([*remarks, *remark]), rms(relative))
+    result = Finished(name, rms(off), coverage, seconds, entries, "; ".join([*remarks, *remark]), rms(relative))
     return result, _losses(relative, hidden)
 
 

@@ -60,7 +60,7 @@ class Task:
 
     @cached_property
     def noise_std(self) -> float:
-        """Of an entry about the plain space of the full columns; 0 if they cannot tell."""
+        """Deviation of an entry from the plain space of the full columns; 0 if they are too few."""
         d = self.observations.full_columns.size
         if d < 2:
             return 0.0
@@ -98,7 +98,7 @@ def row_means(o: Observations) -> Completion:
 
 def _tall_project(task: Task) -> Completion:
     most = min(task.observations.full_columns.size, task.observations.shape[0] - 1)
-    rank = min(task.plain_rank, max(1, most))  # its own choice may be more than the entries of a column can tell
+    rank = min(task.plain_rank, max(1, most))  # Its own choice may be more than the entries of a column determine.
     return methods.tall_project(task.observations, rank=rank, random_state=task.seed, progress=task.progress)
 
 
@@ -111,13 +111,17 @@ def _with_rank(method):
 
 
 def _soft_impute(task: Task) -> Completion:
-    settings = {"max_rank": task.rank, "random_state": task.seed, "progress": task.progress}
-    return methods.soft_impute(task.observations, **settings)
+    return methods.soft_impute(task.observations, max_rank=task.rank, random_state=task.seed, progress=task.progress)
 
 
 def _svt(task: Task) -> Completion:
-    settings = {"max_rank": task.rank, "random_state": task.seed, "progress": task.progress}
-    return methods.svt(task.observations, noise_std=task.noise_std, **settings)
+    return methods.svt(
+        task.observations,
+        noise_std=task.noise_std,
+        max_rank=task.rank,
+        random_state=task.seed,
+        progress=task.progress,
+    )
 
 
 NEED_FULL_COLUMNS = "algorithm1", "tall_project"

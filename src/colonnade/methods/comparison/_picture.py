@@ -21,7 +21,7 @@ def draw(comparison, ax=None):
     logarithmic = max(errors) > _WIDE * min(errors)
     least = min((error for error in errors if error > 0), default=1.0) / 3 if logarithmic else 0.0
     shown = [max(error, least) for error in errors]
-    if logarithmic:  # dots, for it has no zero where a bar could begin
+    if logarithmic:  # A logarithmic scale has no zero where a bar could begin, so there are dots.
         ax.set_xscale("log")
         ax.set_xlim(least, max(errors) * max(3.0, (max(errors) / least) ** 0.6))
         ax.scatter(shown, range(len(done)), color=[_BEST, *[_OTHER] * (len(done) - 1)], zorder=3)

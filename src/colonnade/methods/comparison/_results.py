@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from ..._support.arguments import shown
 from ..._support.html import html_lines, html_table
 
@@ -43,6 +45,16 @@ class Result:
     relative_error: float | None = None
 
 
+@dataclass(frozen=True)
+class Finished(Result):
+    """What became of a method that has predicted the hidden entries."""
+
+    error: float = np.nan
+    seconds: float = np.nan
+    entries: int = 0
+    relative_error: float = np.nan
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Methods side by side, the one with the least relative error first; printing it gives the table.
@@ -72,9 +84,9 @@ class Comparison:
     interrupted: bool = False
 
     @property
-    def finished(self) -> list[Result]:
+    def finished(self) -> list[Finished]:
         """The results that have an error."""
-        return [result for result in self.results if result.error is not None]
+        return [result for result in self.results if isinstance(result, Finished)]
 
     def to_dict(self) -> dict:
         """All of it as JSON can hold it."""
@@ -109,7 +121,7 @@ class Comparison:
 
 def _remarks(results) -> list[str]:
     """A line for each remark, with the methods that share it."""
-    methods = {}
+    methods: dict[str, list[str]] = {}
     for result in results:
         if result.remark:
             methods.setdefault(result.remark, []).append(label(result.method))
@@ -128,7 +140,7 @@ def one_line(error) -> str:
     return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 3] + "..."
 
 
-def _cells(result: Result) -> list[str]:
+def _cells(result: Finished) -> list[str]:
     share = f"{result.relative_error:.1%}" if result.relative_error < _HUGE else "-"
     coverage = "-" if result.coverage is None else f"{result.coverage:.1%}"
     numbers = f"{result.error:.4g}", share, coverage, f"{result.seconds:.2f}", f"{result.entries:,}"

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...data.observations import Observations
 
-_CELLS = 1_000_000  # of the full columns, in fewer rows if need be
-_MOST_ENTRIES = 100  # that are left of a hidden column
-DRAWS = 3  # of them
+FULL_CELLS = 1_000_000  # Cells of the full columns that are used, in fewer rows if there are more.
+_MOST_ENTRIES = 100  # Entries that are left of a hidden column, at most.
+DRAWS = 3  # Draws of the entries that are left.
 
 
 class Hidden(NamedTuple):
@@ -33,16 +33,16 @@ class Hidden(NamedTuple):
 
 
 def some_of_the_full(o: Observations, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """At most so many of the full columns in some rows, evenly chosen: the rows, float64 values, and weights if any."""
+    """Some of the full columns in some rows, evenly chosen: the rows, float64 values, and weights if any."""
     m, full = o.shape[0], o.full_columns
     full = full[np.linspace(0, full.size - 1, min(full.size, most)).astype(int)]
-    rows = np.linspace(0, m - 1, min(m, _CELLS // max(1, full.size))).astype(int)
+    rows = np.linspace(0, m - 1, min(m, FULL_CELLS // max(1, full.size))).astype(int)
     at = o.indptr[full] + rows[:, None]
     return rows, o.values[at].astype(np.float64), None if o.weights is None else o.weights[at].astype(np.float64)
 
 
 def hidden_in_turn(A, weights, counts, n_folds: int, most: int, rng) -> Iterator[Hidden]:
-    """At most so many of the columns of A, in folds, each with one of the numbers of entries at random rows."""
+    """Some columns of A in folds, each column with one of the numbers of entries at random rows."""
     for fold in np.array_split(rng.permutation(A.shape[1])[:most], n_folds):
         truth = np.tile(A[:, fold], DRAWS)
         n_seen = np.minimum(rng.choice(counts, truth.shape[1]), min(_MOST_ENTRIES, A.shape[0] - 1))

@@ -15,29 +15,29 @@ import numpy as np
 from ..._support.arguments import as_generator, is_auto
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
-from ..column_space import ColumnSpace, fit_about_means, fit_column_space, truncated, with_offset
-from ..leaving_out import MANY_COLUMNS, is_no_chance, leave_one_out
+from ..column_space import ColumnSpace, fit_about_means, fit_column_space, rank_ladder, truncated, with_offset
+from ..leaving_out import FEW_ENTRIES, MANY_COLUMNS, is_no_chance, leave_one_out
 from ..solve import solve_columns
 from .validation import ValidationColumns, best_noise, losses_with_midpoints, with_midpoints
 from .wild_entries import without_wild
 
-_ASKED_ENTRIES = 4_000  # of partial columns that are left out
-_ASKED_COLUMNS = 20, 200  # to which they belong: at least and at most
-_FEW_ENTRIES = 30  # fewer than this tell nothing, and full columns are asked instead
-_PRETENDED = 4, 200  # a quarter of the full columns is taken for partial ones, a half up to so many
-_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # noise variances that are tried, as shares of an entry's variance
+_ASKED_ENTRIES = 4_000  # Entries of partial columns that are left out.
+_ASKED_COLUMNS = 20, 200  # Columns of these entries, at least and at most.
+_PRETENDED = 4, 200  # A quarter of the full columns becomes partial; a half of up to 200.
+_NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # Noise variances that are tried, as shares of an entry's variance.
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # Variances of an offset of whole columns that are tried, in variances of an entry.
-_RANK_GROWTH = 1.6
-_LESS_NOISE = 0.01  # of the noise beside all directions: fewer of them explain less, and leave no less
-_AS_GOOD = 1.006  # times the mean square error, which the directions before a drop may have
-_STEP = 0.5  # to which share the variance falls at least where directions may be cut off
+_LESS_NOISE = 0.01  # Share of the noise beside all directions; with fewer directions the noise is not smaller.
+_AS_GOOD = 1.006  # Times the mean square error of all directions that those before a drop may have.
+_STEP = 0.5  # Share to which the variance of directions falls at a drop, at most.
 _LIKELY = 0.5  # Standard errors by which another center or offset must predict better than the usual one.
 _ALL_DIRECTIONS = "the maximum available"
-_TOO_SHORT = 0.25  # of the columns, which may have fewer entries than exact data have directions
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}  # residuals of exact data, relative
-_ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}  # which may have grown
-_OF_SPREAD = 1e-3  # of how far a column is from the row means: more than this left is noise beside a large offset
-_SURELY_ROUNDING = 1e3  # times the smallest step of floating point, relative
+_TOO_SHORT = 0.25  # Share of the columns that may have fewer entries than there are directions in exact data.
+# Largest residuals of exact data, relative to the column.
+ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
+# Largest errors of their left-out entries, which are larger.
+_ROUNDING_LEFT_OUT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 2e-4}
+_OF_SPREAD = 1e-3  # Share of a column's distance from the row means; larger errors are noise beside an offset.
+_SURELY_ROUNDING = 1e3  # Times the machine epsilon; errors up to here are rounding.
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Lesson:
     has_chosen_rank : bool
         Whether fewer directions than there are were chosen by leaving out.
     moved_rows : bool
-        Whether sweeps have moved the rows of the basis, so that it is no longer what the full columns alone teach.
+        Whether sweeps have moved the rows of the basis, so that it is not learned from the full columns alone.
     """
 
     space: ColumnSpace
@@ -75,7 +75,7 @@ class Lesson:
 def with_mean(lesson: Lesson, tame: Observations) -> Lesson:
     """The lesson that also knows the mean of the full columns, where a prior about zero would make it zero.
 
-    `tame` are the observations without those from which nothing is learned.
+    `tame` are the observations from which something is learned.
     """
     if not lesson.noise_variance or lesson.space.center is not None:
         return lesson
@@ -103,8 +103,8 @@ def learn(
     """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
 
     Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
-    least squares. Otherwise the choices with the least leave-one-out error are taken. Under a prior wild entries of
-    full columns teach nothing.
+    least squares. Otherwise the choices with the least leave-one-out error are taken. Under a prior nothing is learned
+    from outliers of full columns.
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ def learn(
     center : bool or "auto"
     shrinkage : float or "auto"
     random_state : None, int or numpy Generator
-        For which of many partial columns are asked; None asks the same ones every time.
+        Draws the partial columns whose entries are left out; None draws the same ones every time.
     tame : Observations, optional
-        The same without wild entries, if these are known from a whole of which the observations are a part.
+        The same without outliers, if these are known from a whole that the observations belong to.
     """
     if tame is None:
         tame = without_wild(observations) or observations
@@ -129,7 +129,7 @@ def learn(
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
 
-    shares_directions = is_auto(center) and is_auto(rank)  # both centers are asked, with all directions
+    shares_directions = is_auto(center) and is_auto(rank)  # Both centers are tried, with all directions.
 
     @cache
     def space_with(center: bool) -> ColumnSpace:
@@ -160,7 +160,7 @@ def learn(
         return without_judging("not tested, because squares of such numbers overflow; rescale the data")
     n_full = observations.full_columns.size
     # A few columns say little of others: half of many full ones, with entries hidden, say more.
-    if observations.n_observed[asked].sum() < _FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
+    if observations.n_observed[asked].sum() < FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
         pretended = _pretend(observations, rng)
         if pretended is not None:
             lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
@@ -182,7 +182,7 @@ def _asked_columns(o: Observations, rng) -> np.ndarray:
 
 
 def _row_means(o: Observations) -> np.ndarray:
-    """Of the full columns, one after the other: they may be large."""
+    """Row means of the full columns, one column after the other because they may be large."""
     m, d = o.shape[0], o.full_columns.size
     means = np.zeros(m)
     for j in o.full_columns:
@@ -191,7 +191,7 @@ def _row_means(o: Observations) -> np.ndarray:
 
 
 def _misfits(space: ColumnSpace, o: Observations, row_means: Callable) -> int | None:
-    """In how many columns plain least squares leaves more than rounding errors; None if in half of them or more.
+    """Number of columns where plain least squares leaves more than rounding errors; None if it is half of them or more.
 
     Only columns that could show such errors are looked at.
     If many columns have fewer entries than there are directions, the prior is asked instead: the spectrum may fall so
@@ -206,17 +206,18 @@ def _misfits(space: ColumnSpace, o: Observations, row_means: Callable) -> int | 
     off = np.maximum.reduceat(np.abs(o.values - fitted), starts)
     size = np.maximum.reduceat(np.abs(o.values.astype(np.float64)), starts)
     checked = o.n_observed > space.rank
-    checked &= (size > 0) | (size[checked].max() == 0)  # zeros fit whatever the others do
-    fits = off <= _ROUNDING[space.basis.dtype] * size
+    checked &= (size > 0) | (size[checked].max() == 0)  # Zeros fit whatever the others do.
+    fits = off <= ROUNDING[space.basis.dtype] * size
     if np.median(fits[checked]) < 1:
         return None
     # With hardly more entries than directions anything fits, but not the entries that are left out.
-    errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # they may overflow
+    errors = leave_one_out(replace(space, variances=np.ones(space.rank)), o, [0.0])[0][:, 0]  # Errors may overflow.
     off = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0), starts)
     if np.median((off <= _ROUNDING_LEFT_OUT[space.basis.dtype] * size)[checked]) < 1:
         return None
     spread = np.maximum.reduceat(np.abs(o.values - row_means()[o.rows]), starts)
-    rounding = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * np.abs(o.values)  # of each entry: one may be huge
+    # Each entry has its own, because one may be huge.
+    rounding = _SURELY_ROUNDING * np.finfo(space.basis.dtype).eps * np.abs(o.values)
     beyond = np.maximum.reduceat(np.nan_to_num(np.abs(errors), nan=0.0) - rounding, starts)
     return int((~fits)[checked].sum()) if np.median((beyond <= _OF_SPREAD * spread)[checked]) == 1 else None
 
@@ -243,7 +244,7 @@ def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
     """The settings of a lesson learned on pretended gaps, with the column space of all full columns."""
     center = lesson.space.center is not None
     limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
-    limit = limit or None  # equal columns about their means have no direction
+    limit = limit or None  # Equal columns about their means have no direction.
     space = fit_column_space(o, rank=limit, center=center)
     how = "chosen by cross-validation" if lesson.has_chosen_rank else _ALL_DIRECTIONS
     words = choices_in_words(space, center, lesson.noise_variance, rank, how)["rank"]
@@ -277,8 +278,8 @@ def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrink
     whole = best = _best_of(judged)
     space, offset = whole.space, kinds[judged.index(whole)][1]
     if rank == "auto" and shrinkage == 0:  # All directions may have no prediction.
-        shorter = (_judge(truncated(space, r), asked, noise) for r in _ranks(space))
-        best = min([whole, *shorter], key=lambda c: c.error)
+        shorter_ones = (_judge(truncated(space, r), asked, noise) for r in _ranks(space))
+        best = min([whole, *shorter_ones], key=lambda c: c.error)
     elif rank == "auto" and (drop := _largest_drop(space)) is not None:
         enough = noise >= min(_LESS_NOISE * whole.noise_variance, noise[-1])
         shorter = _judge(truncated(space, drop), asked, noise[enough])
@@ -311,8 +312,7 @@ def _judge(space: ColumnSpace, asked: ValidationColumns, noise) -> _Candidate:
 
 def _ranks(space: ColumnSpace) -> list[int]:
     """Ranks worth a try in plain least squares: a geometric ladder, and where the variances drop most."""
-    ladder = np.unique(np.rint(_RANK_GROWTH ** np.arange(0, 30)).astype(int))
-    return sorted({int(k) for k in [*ladder, *np.argsort(_steps(space))[:3] + 1] if 0 < k < space.rank})
+    return sorted({int(k) for k in [*rank_ladder(), *np.argsort(_steps(space))[:3] + 1] if 0 < k < space.rank})
 
 
 def _largest_drop(space: ColumnSpace) -> int | None:
@@ -346,7 +346,7 @@ def _fit_words(best: _Candidate, asked: ValidationColumns, means) -> str:
     spread, about = min((about_means, "the standard deviation about row means"), (about_zero, "a value's typical size"))
     share = np.sqrt(best.losses.mean()) / spread if spread else 0.0
     said = f"cross-validation: the typical error is {100 * share:.3g} % of {about}"
-    if n_far := int((asked.weights < 1).sum()):
+    if n_far := int(np.sum(asked.weights < 1)):
         what = "columns" if asked.by_columns else "entries"
         said += f" ({n_far} of {best.losses.size:,} {what} are predicted far worse and count less)"
     if share > 0.7:

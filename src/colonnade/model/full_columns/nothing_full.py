@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._support.arguments import named
+from ..._support.arguments import NAMED, named
 from ...data.observations import Observations
 
 WITH_COMPLETE = "Use colonnade.complete(data): it learns from all columns."
-_NAMED = 3  # Columns in a message.
 
 
 def refuse_nothing_full(o: Observations, remedy: str) -> None:
@@ -17,7 +16,7 @@ def refuse_nothing_full(o: Observations, remedy: str) -> None:
         return
     m, n = o.shape
     counts, seen = o.n_observed, np.bincount(o.rows, minlength=m)
-    fullest = [(named(o.column_names, j), counts[j]) for j in np.argsort(-counts, kind="stable")[:_NAMED]]
+    fullest = [(named(o.column_names, j), counts[j]) for j in np.argsort(-counts, kind="stable")[:NAMED]]
     n_full_rows = int((seen == n).sum()) if n > 1 else 0
     remedies = [remedy]
     if n_full_rows:

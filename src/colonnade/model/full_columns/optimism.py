@@ -1,4 +1,4 @@
-"""By how much an entry left out is predicted too well, because its column has pulled the space towards itself.
+"""Optimism: an entry left out is predicted too well, because its column has pulled the space towards itself.
 
 Leaving an entry out gives its column without it. What prior and rows have learned from the column stays in the space.
 With the leverages g of the column in the prior and h in the moves of the rows, the error is larger by

@@ -1,9 +1,9 @@
-"""Entries of partial columns that are out of line, such as typos and codes like -999.
+"""Outliers among the entries of partial columns, such as typos and codes like -999.
 
-The prior tells how far from the center entries of each row usually are. An entry is suspected if it is over twenty
-times as far, over twenty times as far as half of its own column, and not foretold by the others of the column, or one
-of several equal ones. Where the others, each left out in turn, are better predicted without the suspected ones, these
-have no part in filling the column. In plain least squares every entry counts.
+The prior says how far from the center entries of each row usually are. An entry is suspected if it is over twenty times
+as far, and over twenty times as far as half of its own column. Besides, the others of the column must not predict it,
+or it must be one of several equal ones. Each of the others is then left out in turn. If they are predicted better
+without the suspected ones, these have no part in filling the column. In plain least squares every entry counts.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ..leaving_out import leave_one_out
 from ..solve import solve_columns
 from .wild_entries import Screening, code_places
 
-_FAR = 20.0  # deviations of the prior, and times what is usual in the column
-_FORETOLD = 0.5  # of its distance, by which an entry is off at most that others of its column foretell
-_WORTHWHILE = 1.1  # times the errors of the others without it, which they have at least with it
-_PIECE_ENTRIES = 1_000_000
-_ROWS = 65_536  # of a basis, that are squared at a time
+_FAR = 20.0  # Deviations of the prior, and times the median of the column; nearer entries are no outliers.
+_FORETOLD = 0.5  # Share of its distance; an entry that others predict to within it is no outlier.
+_WORTHWHILE = 1.1  # Ratio of the other entries' errors with and without the outlier, at least.
+_PIECE_ENTRIES = 1_000_000  # Entries of columns that are looked at together: 8 MB. No answer depends on it.
+_ROWS = 65_536  # Rows of a basis that are squared at a time.
 
 
 @one_blas_thread()
 def out_of_line(
     space: ColumnSpace, observations: Observations, penalty, code: float | None, of_rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """Where in `values` entries of partial columns stand that are out of line, rising.
+    """Places in `values` of the outliers of partial columns, rising.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def out_of_line(
     penalty : array of shape (r,)
         Noise over the variances of the directions; without it, in plain least squares, every entry counts.
     code : float or None
-        A number that stands for nothing, as all columns tell; see `wild_entries.rare_code`. Else each column is judged
-        by itself, whatever other columns there are.
+        A number that stands for nothing, as all columns show; see `wild_entries.rare_code`. Without one, each column is
+        judged by itself.
     of_rows : array of shape (m,), optional
         What `variances_of_rows` returns of the basis, if that is known.
     """
@@ -65,12 +65,12 @@ def variances_of_rows(basis, variances) -> np.ndarray:
 
 
 def _noise(space: ColumnSpace, penalty) -> float:
-    """Its variance, the same in every direction; 0 in plain least squares."""
+    """Variance of the noise, the same in every direction; 0 in plain least squares."""
     return float(penalty[0]) * float(space.variances[0]) if space.rank and np.all(penalty) else 0.0
 
 
 def _are_all_near(center, o: Observations, of_rows, noise: float) -> bool:
-    """Whether no entry can be far from the center, which a look at the largest ones may tell."""
+    """Whether no entry can be far from the center, which the largest ones may show."""
     reach = max(abs(float(o.values.min(initial=0))), abs(float(o.values.max(initial=0))))
     reach += 0.0 if center is None else float(np.abs(center).max())
     least = noise if o.weights is None else noise / float(o.weights.max(initial=1))
@@ -85,7 +85,7 @@ def _pieces(o: Observations) -> list[np.ndarray]:
 
 
 def _out_of_line(space, o: Observations, columns, of_rows, noise: float) -> np.ndarray:
-    """Those of some columns of at least two entries."""
+    """Places of the outliers of some columns that have at least two entries."""
     columns = columns[o.n_observed[columns] > 1]
     part = o.take(columns)
     sizes = _sizes(space, part, of_rows, noise)
@@ -123,7 +123,7 @@ def _deviations(o: Observations, of_rows, noise: float) -> np.ndarray:
 
 
 def _is_repeated(o: Observations, among) -> np.ndarray:
-    """Which of some entries stand several times in their column: as codes they foretell each other for no reason."""
+    """Which of some entries stand several times in their column: equal codes predict each other for no reason."""
     result, places = np.zeros(among.size, bool), np.flatnonzero(among)
     pairs = np.stack([o.entry_columns[places], o.values[places].astype(np.float64)])
     _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
@@ -132,12 +132,12 @@ def _is_repeated(o: Observations, among) -> np.ndarray:
 
 
 def _are_better_without(space, o: Observations, suspected, errors, of_rows, noise: float) -> np.ndarray:
-    """Of every column, whether its other entries, with these errors, are better predicted without; shape (n,)."""
+    """Whether the other entries of each column, with these errors, are predicted better without; shape (n,)."""
     rest = o.only(~suspected)
     with np.errstate(over="ignore", invalid="ignore"):
         alone = np.abs(leave_one_out(space, rest, [noise])[0][:, 0]) / _deviations(rest, of_rows, noise)
         gains = np.bincount(rest.entry_columns, errors - _WORTHWHILE * alone, o.shape[1])
-    return ~(gains <= 0)  # what overflows is no better
+    return ~(gains <= 0)  # NaN, from errors that overflow, counts as better.
 
 
 def moved_places(o: Observations, columns, places) -> np.ndarray:
@@ -151,9 +151,9 @@ def moved_places(o: Observations, columns, places) -> np.ndarray:
 def unused_entries(
     space: ColumnSpace, o: Observations, penalty, screening: Screening, of_rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """Where in `values` entries stand that have no part in the answer, rising; none in plain least squares.
+    """Places in `values` of entries that have no part in the answer, rising; none in plain least squares.
 
-    Those of partial columns are out of line; from those of full columns nothing was learned.
+    Those of partial columns are outliers; from those of full columns nothing was learned.
     """
     if not 0 < _noise(space, penalty) < np.inf:
         return np.zeros(0, np.int64)
@@ -163,7 +163,7 @@ def unused_entries(
 
 
 def solve_in_line(space: ColumnSpace, observations: Observations, *, penalty, code=None, n_threads=None) -> tuple:
-    """`solve_columns` without the entries that are out of line; coefficients, status, and where these stand."""
+    """Solve the columns without their outliers; coefficients, status, and the places of the outliers."""
     unused = out_of_line(space, observations, penalty, code)
     typical = typical_entries_of(observations)
     likely = observations.without(unused)

@@ -22,7 +22,8 @@ import numpy as np
 from ..._support.arguments import is_auto
 from ..._support.threads import in_threads, one_blas_thread
 from ...data.observations import Observations
-from ..column_space import ColumnSpace, fix_signs
+from ..column_space import ColumnSpace
+from ..directions import fix_signs
 from ..leaving_out import columns_alike, least_noise
 from ..solve import Status, solve_columns
 from .learn import Lesson, learn, penalty_of, with_mean
@@ -61,7 +62,7 @@ def learn_and_refine(
     unlearned, likely = screening.unlearned(observations), observations
     tame = observations.without(unlearned)
     lesson = learn(observations, tame=tame, **settings)
-    for _ in range(_MOST_ROUNDS):  # what is out of line may hide more of it
+    for _ in range(_MOST_ROUNDS):  # An outlier may hide another.
         before = likely.values.size
         found = _single(observations, out_of_line(lesson.space, observations, lesson.penalty, screening.code))
         likely = observations.without(found)
@@ -75,7 +76,7 @@ def learn_and_refine(
 
 
 def _single(o: Observations, places) -> np.ndarray:
-    """Without those that gather in rows: typos do not, but a direction that only the partial columns have does."""
+    """Leave out places that gather in rows: typos do not, but a direction that only the partial columns have does."""
     if places.size == 0:
         return places
     m, d = o.shape[0], o.full_columns.size
@@ -158,16 +159,16 @@ def _sweeps(space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_
 
 @dataclass(frozen=True)
 class _Coefficients:
-    """Those of all columns.
+    """Coefficients of all columns.
 
     Attributes
     ----------
     Z : array of shape (r, n)
-        Less their mean; 0 for columns that teach nothing.
+        Less their mean; 0 for columns from which nothing is learned.
     center : array of shape (m,) or None
-        To which the mean belongs, if there is one.
+        The center that the mean belongs to, if there is one.
     covariance : array of shape (r, r)
-        Of the coefficients, with their uncertainty.
+        Covariance of the coefficients, with their uncertainty.
     n_full : int
         The number of full columns.
     """
@@ -200,7 +201,7 @@ def _relearned(space: ColumnSpace, noise: float, known: _Coefficients, across: O
     P, S = U @ V, np.sqrt(np.maximum(squares, 0))
     if across is not None and space.rank:
         moves = _row_moves(U, known.center, noise, known.Z, across, dtype)
-        P, S, _ = np.linalg.svd((P + moves @ V) * S, full_matrices=False)  # no longer orthonormal
+        P, S, _ = np.linalg.svd((P + moves @ V) * S, full_matrices=False)  # P is no longer orthonormal.
     kept = 1e-12 * S.max(initial=0) < S
     return replace(
         space,
@@ -246,7 +247,7 @@ def _explained_by(B, noise) -> np.ndarray:
         return G.T @ G
     try:
         left = np.linalg.inv(np.matmul(B.transpose(0, 2, 1), B) / noise + np.eye(r))
-    except np.linalg.LinAlgError:  # the noise is lost beside such entries: without squares
+    except np.linalg.LinAlgError:  # The noise is lost beside such squares; QR does without them.
         stacked = np.concatenate([B, np.broadcast_to(np.sqrt(noise) * np.eye(r), (k, r, r))], axis=1)
         root = np.sqrt(noise) * np.linalg.inv(np.linalg.qr(stacked, mode="r"))
         left = np.matmul(root, root.transpose(0, 2, 1))
@@ -263,7 +264,7 @@ def _row_moves(U, center, noise: float, Z, across: Observations, dtype) -> np.nd
     residual = _residuals(U, center, Z, across, dtype)
     idle = ~Z.any(axis=0)
     if idle.any():
-        residual[idle[across.rows]] = 0.0  # of columns that teach nothing, however wild they are
+        residual[idle[across.rows]] = 0.0  # Nothing is learned from these columns.
     # Full columns may be farther off than the noise that was chosen for the partial ones; rows must not follow that.
     noise = max(noise, float(np.mean(np.square(residual, dtype=np.float64)))) if noise else noise
     rows = across.with_arrays(values=residual)

@@ -1,8 +1,8 @@
-"""Trials: known entries that are predicted as if they were not, which shows how far predictions are off.
+"""Known entries that are predicted as if they were not known, which shows how far predictions are off.
 
 Entries of partial columns are left out one at a time; `optimism` makes up for what was learned from them. In rows that
-no partial column shows, as where the same few sensors are read every time, there is none to leave out. Of these rows
-full columns tell: each in turn is hidden but for the rows that some partial column shows, and filled from the others.
+no partial column shows, such as places without a sensor, there is none to leave out. Full columns stand in: each in
+turn keeps only the rows that some partial column shows, and is filled from the others.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._support.arguments import as_generator
+from ..._support.numbers import HUGE
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
 from ..column_space import fit_column_space, with_offset
-from ..leaving_out import leave_one_out, squares_of_others
+from ..leaving_out import FEW_ENTRIES, leave_one_out, squares_of_others
 from ..posterior import deviations_of, plain_noise
 from ..solve import Status, solve_columns
-from .hidden_columns import offset_beside
+from .hidden_columns import FULL_CELLS, offset_beside
 from .learn import penalty_of
 from .optimism import optimism_of
 
-_ASKED_ENTRIES = 20_000
-_BEYOND_CHANCE = 0.05  # of the rows, that no partial column shows besides those of which chance would leave none
-_FEWEST_FULL, _MOST_HIDDEN = 8, 100  # full columns, of which some are hidden
-_FOLDS = 5
-_CELLS = 1_000_000  # of the full columns, in fewer rows if need be
-_FEW_ENTRIES = 30  # fewer do not tell how large errors are
-_FAR = 1e100  # Deviations beyond which errors are not told apart.
+_ASKED_ENTRIES = 20_000  # Entries of partial columns that are left out, about; more take time.
+_BEYOND_CHANCE = 0.05  # Share of the rows that no partial column shows, beyond the share that chance leaves.
+_FEWEST_FULL, _MOST_HIDDEN = 8, 100  # Full columns that are needed to hide some, and those that are hidden at most.
+_FOLDS = 5  # Parts of the hidden full columns; each part is predicted from all others.
 _ONE_DEVIATION = 0.6827  # Share of Gaussian errors below one deviation.
 
 
@@ -42,7 +40,7 @@ class Trials(NamedTuple):
     predicted, errors, deviations : arrays
         The prediction, what the truth is beyond it, and how far off it was expected to be.
     weights : array
-        For how many unseen entries each stands; 0 for none.
+        Number of unseen entries that each stands for; 0 for none.
     is_left_out : bool array
         Whether it belongs to a partial column; else to a full one that was hidden.
     others : array
@@ -61,7 +59,7 @@ class Trials(NamedTuple):
 
 @one_blas_thread()
 def trials(completion) -> Trials:
-    """Of the partial columns of a completion, and of its full ones in rows that the partial ones do not show."""
+    """Predict entries of the partial columns of a completion, and of full ones in rows that no partial column shows."""
     columns = able_columns(completion)
     asked = completion.used.take(columns)
     errors, deviations = left_out(completion, asked)
@@ -87,7 +85,7 @@ def trials(completion) -> Trials:
 
 
 def able_columns(completion) -> np.ndarray:
-    """Partial columns of which entries can be left out, evenly chosen where there are many."""
+    """Partial columns whose entries can be left out, evenly chosen where there are many."""
     o = completion.used
     partial = o.partial_columns
     able = partial[(o.n_observed[partial] > 1) & (completion.status[partial] != Status.OVERFLOW)]
@@ -104,7 +102,7 @@ def left_out(completion, asked: Observations) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unseen_shares(o: Observations, n_rows: int) -> np.ndarray:
-    """For how many unseen entries of its column in so many rows each observed one stands, shape (nnz,).
+    """Number of unseen entries of its column in so many rows that each observed one stands for, shape (nnz,).
 
     1 if none is unseen at all.
     """
@@ -128,7 +126,7 @@ def _of_full_columns(completion, shown) -> Trials | None:
     full, partial = o.full_columns, o.partial_columns
     if full.size < _FEWEST_FULL or not partial.size:
         return None
-    most = max(2, _CELLS // full.size // 2)
+    most = max(2, FULL_CELLS // full.size // 2)
     rows = np.sort(np.concatenate([_evenly(np.flatnonzero(kind), most) for kind in (shown, ~shown)]))
     A = o.values[o.indptr[full] + rows[:, None]].astype(np.float64)
     rng, center = as_generator(0), completion.space.center is not None
@@ -168,7 +166,7 @@ def _evenly(places, most: int) -> np.ndarray:
 
 
 class ErrorScales(NamedTuple):
-    """How large errors of trials are, in the deviations that were predicted; 1 if these are right.
+    """Sizes of the errors, in the deviations that were predicted; 1 if these are right.
 
     A prior is chosen for its predictions, which may hardly depend on the noise where many entries are known.
 
@@ -177,9 +175,9 @@ class ErrorScales(NamedTuple):
     typical : float
         68 % of the errors are smaller, as with Gaussian ones; a few columns that are off do not matter.
     of_left_out, of_left_out_squares : float
-        The same, and the root mean square, of entries left out, in rows that are seen: what they tell of the noise.
+        The same, and the root mean square, of entries left out in rows that are seen; they show the noise.
     are_told : bool
-        False if too few entries tell; all are 1 then.
+        False if there are too few entries; all scales are 1 then.
     """
 
     typical: float = 1.0
@@ -189,18 +187,18 @@ class ErrorScales(NamedTuple):
 
 
 def error_scales(trials: Trials) -> ErrorScales:
-    """Of all trials, each for the unseen entries it stands for, and of the entries left out."""
+    """Scales of all errors, each for the unseen entries that it stands for, and of those of entries left out."""
     with np.errstate(over="ignore"):
-        ratios = np.minimum(np.abs(trials.errors) / trials.deviations, _FAR)
+        ratios = np.minimum(np.abs(trials.errors) / trials.deviations, HUGE)
     told, ours = ratios > 0, trials.is_left_out & (ratios > 0)
     counted = told & (trials.weights > 0)
-    if min(counted.sum(), ours.sum()) < _FEW_ENTRIES:
+    if min(counted.sum(), ours.sum()) < FEW_ENTRIES:
         return ErrorScales()
     order = np.argsort(ratios[counted])
     shares = np.cumsum(trials.weights[counted][order])
     typical = ratios[counted][order][np.searchsorted(shares, _ONE_DEVIATION * shares[-1])]
-    of_ours = np.quantile(ratios[ours], _ONE_DEVIATION), np.sqrt(np.mean(ratios[ours] ** 2))
-    return ErrorScales(float(typical), *map(float, of_ours), True)
+    of_ours = float(np.quantile(ratios[ours], _ONE_DEVIATION))
+    return ErrorScales(float(typical), of_ours, float(np.sqrt(np.mean(ratios[ours] ** 2))), True)
 
 
 def noise_of(completion, scale: float) -> float:

@@ -28,15 +28,13 @@ class ValidationColumns:
         Whether a loss is of a column. Errors within a column go together, so that they count as one.
     unit : float
         The usual size of an entry, in which errors are measured.
-    weights : array of shape (k,)
-        The part of each loss that counts, known after the first judgement.
     """
 
     def __init__(self, observations: Observations):
         self.observations, self.by_columns = observations, observations.shape[1] >= MANY_COLUMNS
         self._column = observations.entry_columns
         self.unit = _usual_size(observations.values)
-        self.weights = None
+        self._weights: np.ndarray | None = None
 
     def judge(self, space: ColumnSpace, noise_variances) -> tuple[np.ndarray, np.ndarray]:
         """Losses, as far as they count, and surprises (less a constant, twice the negative log-likelihoods).
@@ -58,9 +56,15 @@ class ValidationColumns:
         leave_out(space, o, noise_variances, keep)
         for result in (losses, surprises):
             result[np.isnan(result)] = np.inf
-        if self.weights is None:
-            self.weights = _weights_of(losses.min(axis=1))
+        if self._weights is None:
+            self._weights = _weights_of(losses.min(axis=1))
         return losses * self.weights[:, None], surprises
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The part of each loss that counts, shape (k,), known after the first judgement."""
+        assert self._weights is not None
+        return self._weights
 
     def sizes(self, center) -> np.ndarray:
         """Mean squares of what the center leaves of each column, or the square of each entry, in the unit of losses."""
@@ -71,7 +75,7 @@ class ValidationColumns:
         return self._squares(o.values.astype(np.float64) - (0 if center is None else center[o.rows]))
 
     def _squares(self, x) -> np.ndarray:
-        """The squares of errors or entries, in units of the usual entry; of wild ones what can be squared."""
+        """The squares of errors or entries, in units of the usual entry; outliers count as far as squares fit."""
         with np.errstate(over="ignore"):
             result = x / self.unit
             np.square(result, out=result)
@@ -101,18 +105,18 @@ def _weights_of(least) -> np.ndarray:
 
 
 def best_noise(losses, surprises) -> int:
-    """Of the noise variances within a standard error of the best, the one that makes the errors likeliest.
+    """The likeliest noise variance among those within a standard error of the best.
 
-    Where there is little to shrink the error hardly depends on the noise, and where there are few entries a single one
-    may decide it; how large the noise is all the errors tell.
+    Where there is little to shrink, the error hardly depends on the noise. Where there are few entries, a single one
+    may decide it. The likelihood of all errors shows how large the noise is.
     """
     loss, best = losses.mean(axis=0), int(np.argmin(losses.mean(axis=0)))
-    some = (losses > 0).any(axis=1)  # columns of zeros would call any noise too large
+    some = (losses > 0).any(axis=1)  # By columns of zeros any noise would be too large.
     if not np.isfinite(loss[best]) or loss.size == 1 or not some.any():
         return best
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         worse = losses - losses[:, [best]]
-        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # a standard error
+        by_chance = worse.std(axis=0) / np.sqrt(losses.shape[0])  # One standard error.
         equal = np.flatnonzero(worse.mean(axis=0) <= np.fmax(_EQUAL * loss[best], by_chance))
         return int(equal[np.argmin(surprises[some][:, equal].mean(axis=0))])
 
@@ -127,7 +131,7 @@ def with_midpoints(x) -> np.ndarray:
         between[..., 1:-1] = (9 * (x[..., 1:-2] + x[..., 2:-1]) - x[..., :-3] - x[..., 3:]) / 16
         between[..., 0] = (x[..., 0] * 3 + x[..., 1] * 6 - x[..., 2]) / 8
         between[..., -1] = (x[..., -1] * 3 + x[..., -2] * 6 - x[..., -3]) / 8
-    between[~np.isfinite(between)] = np.inf  # beside infinite ones
+    between[~np.isfinite(between)] = np.inf  # Between infinite losses there is no prediction either.
     return result
 
 

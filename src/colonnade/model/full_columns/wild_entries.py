@@ -15,13 +15,14 @@ import numpy as np
 from ..._support.arguments import named
 from ...data.observations import Observations
 
-_WILD = 100.0  # times every other entry of its row and of its column: to be named
-_UNLIKE = 10.0  # times every other entry, in a full column: nothing is learned from it
-_LARGER, _ALIKE = 5.0, 2.0  # times all other numbers, of which the largest is less than so many times the next: a code
-_RARE = 0.25  # of the entries of columns that have a code, at most
+_WILD = 100.0  # Times every other entry of its row and column; a larger entry is named to the user.
+_UNLIKE = 10.0  # Times the same, in a full column; nothing is learned from a larger entry.
+_LARGER, _ALIKE = 5.0, 2.0  # A code is 5 times all other numbers; the largest of these is at most twice the next.
+_RARE = 0.25  # Share of the entries of columns that have the code; a more frequent number is no code.
 _UNLEARNED = "; nothing was learned from {}"
-_MOST = 20  # that are looked at, the largest ones
-_SAMPLE, _SMALL_SAMPLE = 20_000, 1_000  # entries that tell the usual size, or whether any can be a code
+_MOST = 20  # Largest entries that are looked at.
+# Entries that show the usual size, and those that show whether there can be a code.
+_SAMPLE, _SMALL_SAMPLE = 20_000, 1_000
 
 
 class Whole:
@@ -73,7 +74,7 @@ class Screening:
     rows, columns : tuples of int
         Entries of full columns that are far above all else in their column and row of these.
     is_enough : bool
-        Whether something is left to learn from without them. If not, it is the others that are unlike, and all teach.
+        Whether something is left to learn from without them. If not, the others are the odd ones, and all are used.
     """
 
     code: float | None = None
@@ -98,28 +99,27 @@ class Screening:
         return replace(self, rows=tuple(int(at[k]) for k in kept), columns=tuple(self.columns[k] for k in kept))
 
     def unlearned(self, o: Observations) -> np.ndarray:
-        """Where in `values` entries stand from which nothing is learned under a prior, rising."""
+        """Places in `values` of entries from which nothing is learned under a prior, rising."""
         if not self.is_enough:
             return np.zeros(0, np.int64)
         wild = o.locate(np.array(self.rows, np.int64), np.array(self.columns, np.int64))
         return np.union1d(code_places(o, self.code), wild[wild >= 0])
 
     def tame(self, o: Observations) -> Observations:
-        """Without what nothing is learned from; full columns that had some of it count as partial ones."""
+        """Leave out entries from which nothing is learned; full columns that had some count as partial ones."""
         return o.without(self.unlearned(o))
 
 
 def screened(whole) -> Screening:
     """The code, and the entries of full columns that are far above all else in their column and row of these.
 
-    Such entries are like no other and tell nothing of other columns, but as directions of their own they would outdo
-    all that do.
+    Such entries say nothing about other columns, but as directions of their own they would outweigh all others.
     """
     code, limit = rare_code(whole), _UNLIKE * _usual(whole)
     if code is None and _size(whole) <= limit:
         return Screening()
     peaks = _peaks(whole, code)
-    left = np.array([peak.size is not None for peak in peaks], bool)  # the others have a code
+    left = np.array([peak.size is not None for peak in peaks], bool)  # The other columns have a code.
     while (found := _wild_peaks(whole, peaks, left, limit)).size:
         left[found] = False
     wild = [peaks[k] for k in np.flatnonzero(~left) if peaks[k].size is not None]
@@ -128,7 +128,7 @@ def screened(whole) -> Screening:
 
 
 def without_wild(o: Observations) -> Observations | None:
-    """Without what nothing is learned from; None if there is no such entry."""
+    """Leave out entries from which nothing is learned; None if there is no such entry."""
     tame = screened(Whole(o)).tame(o)
     return tame if tame is not o else None
 
@@ -179,7 +179,7 @@ def _wild_peaks(whole, peaks, left, limit: float) -> np.ndarray:
 
 
 def rare_code(whole) -> float | None:
-    """A code, if it is rare in the columns that have it: else it is how these columns are."""
+    """A code, if it is rare in the columns that have it; a frequent number is a usual value of these columns."""
     if (code := code_of(whole)) is None:
         return None
     n_code = n_all = 0
@@ -190,7 +190,7 @@ def rare_code(whole) -> float | None:
 
 
 def code_places(o: Observations, code: float | None) -> np.ndarray:
-    """Where in `values` a code stands, rising."""
+    """Places of a code in `values`, rising."""
     return np.zeros(0, np.int64) if code is None else np.flatnonzero(o.values == code)
 
 
@@ -203,7 +203,7 @@ def code_of(whole) -> float | None:
     for _, o in whole:
         some = o.values[:: max(1, o.values.size // _SMALL_SAMPLE)]
         if np.abs(some[some != code]).max(initial=0) >= limit:
-            return None  # without a look at all of them
+            return None  # A sample is enough to see it.
         others = np.abs(o.values[o.values != code].astype(np.float64))
         count += o.values.size - others.size
         high = others.max(initial=0)
@@ -256,12 +256,12 @@ def _by_size(found: Found) -> Found:
 
 
 def found_at(o: Observations, places, first: int = 0) -> Found:
-    """The entries at some places in `values`, of columns the first of which has this number."""
+    """The entries at some places in `values`; the first column has the number `first`."""
     return Found(o.rows[places], first + o.columns_of(places), o.values[places])
 
 
 def in_partial_columns(o: Observations, places) -> np.ndarray:
-    """Those of some places in `values` that belong to partial columns."""
+    """Places in `values` that belong to partial columns, out of some places."""
     places = np.asarray(places, np.int64)
     return places[~np.isin(o.columns_of(places), o.full_columns)]
 
@@ -278,7 +278,7 @@ def wild_words(whole, screening: Screening, unused: Found, names, taught: bool) 
     names : (array or None, array or None)
         Of rows and of columns.
     taught : bool
-        Whether outliers of full columns taught like other entries.
+        Whether outliers of full columns were learned from like other entries.
     """
     words, code = [], code_of(whole)
     is_tame = not taught and screening.is_enough
