@@ -42,10 +42,11 @@ def test_columns_are_updated_as_the_equations_say(rng):
     moments = (np.einsum("ia,ib->iab", U, U) + T)[:, lower[0], lower[1]]
     o = co.Observations.from_dense(M)
     Z, S, logs = np.zeros((n, q)), np.zeros((n, r * (r + 1) // 2)), np.zeros(n)
+    given = 0, n, (o.indptr, o.rows, o.values, np.zeros(0)), (o.indptr, o.rows, np.zeros(n, bool))
     sweep_kernels.update_groups(
-        *(0, n, (o.indptr, o.rows, o.values, np.zeros(0)), (o.indptr, o.rows, np.zeros(n, bool))),
+        *given,
         *(np.zeros((2, moments.shape[1])), U, np.ascontiguousarray(moments), 1 / v, np.ones(n), np.eye(r)),
-        *(np.zeros(r), (Z, S, logs, np.zeros(0))),
+        *(np.zeros(q), (Z, S, logs, np.zeros(0)), sweep_kernels.memory_of(*given, q, r)),
     )
     for j, (z, covariance, log) in enumerate(columns_in_numpy(M, U, T, v)):
         np.testing.assert_allclose(Z[j, :r], z, rtol=1e-10, atol=1e-12)
@@ -66,11 +67,12 @@ def test_rows_are_updated_as_the_equations_say(rng):
     prior, shift = np.diag([1.0, 2.0, 0.1]), np.array([0.3, -0.2, 0.0])
     across = co.Observations.from_dense(M).transposed()
     U, T, logs, squares = np.zeros((m, q)), np.zeros((m, q * (q + 1) // 2)), np.zeros(m), np.zeros(m)
+    given = 0, m, (across.indptr, across.rows, across.values, np.zeros(0))
+    given = *given, (across.indptr, across.rows, np.zeros(m, bool))
     sweep_kernels.update_groups(
-        *(0, m, (across.indptr, across.rows, across.values, np.zeros(0))),
-        *((across.indptr, across.rows, np.zeros(m, bool)), np.zeros((2, lower[0].size)), Z),
+        *(*given, np.zeros((2, lower[0].size)), Z),
         *(np.ascontiguousarray(second[:, lower[0], lower[1]]), np.ones(n), 1 / v, prior, shift),
-        (U, T, logs, squares),
+        *((U, T, logs, squares), sweep_kernels.memory_of(*given, q, q)),
     )
     for i in range(m):
         seen = np.flatnonzero(~np.isnan(M[i]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from .._support.arguments import as_choice, as_indices, as_names, as_shape, shown
 from .._support.numbers import BLOCK_CELLS, before_rounding, first_rounded, rounded_words
-from .._support.threads import in_threads
 from .checking import (
     check_arrays,
     checked_weights,
@@ -298,26 +296,27 @@ class Observations:
         scales = None if self.full_scales is None else self.full_scales[stays]
         return self.only(kept).with_arrays(full_columns=self.full_columns[stays], full_scales=scales)
 
+    def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The entries sorted by rows, within a row by columns: where each row begins, and of every entry its column
+        and its place in `values`.
+        """
+        from scipy import sparse
+
+        across = sparse.csc_array((np.arange(self.rows.size), self.rows, self.indptr), shape=self.shape).tocsr()
+        columns = across.indices.astype(index_dtype(self.shape[1]), copy=False)
+        return across.indptr.astype(np.int64), columns, across.data
+
     def transposed(self) -> Observations:
         """The same entries of M', whose columns are the rows of M; those known throughout count as full."""
-        from . import transposing
-
         m, n = self.shape
-        indptr, columns = np.zeros(m + 1, np.int64), np.empty(self.rows.size, index_dtype(n))
-        transposing.row_begins(self.rows, indptr)
-        given = [x for x in (self.values, self.weights) if x is not None]
-        turned = [np.empty_like(x) for x in given]
-        works = [partial(transposing.columns_by_rows, self.indptr, self.rows, indptr, columns)]
-        works += [partial(transposing.sorted_by_rows, x, self.rows, indptr, y) for x, y in zip(given, turned)]
-        in_threads(lambda work: work(), works)
-        values, weights = turned if self.weights is not None else (*turned, None)
+        indptr, columns, order = self.by_rows()
         full = np.flatnonzero(np.diff(indptr) == n)
         return self.with_arrays(
             shape=as_shape((n, m)),
             indptr=indptr,
             rows=columns,
-            values=values,
-            weights=weights,
+            values=self.values[order],
+            weights=None if self.weights is None else self.weights[order],
             full_columns=full,
             full_scales=None,
             row_names=self.column_names,

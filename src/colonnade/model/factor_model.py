@@ -153,7 +153,7 @@ def _cost(e: Entries, q: int) -> float:
 def update_columns(table: ScaledTable, U, moments, precision, Z, covariance, logs, prior=None) -> None:
     """Update all columns, given the rows; `prior` is the precision of z, by default I."""
     n, r = table.shape[1], Z.shape[1] - 1
-    given = U, moments, precision, np.ones(n), np.eye(r) if prior is None else prior, np.zeros(r)
+    given = U, moments, precision, np.ones(n), np.eye(r) if prior is None else prior, np.zeros(r + 1)
     _update(table.by_column, table.column_summands, *given, (Z, covariance, logs, np.zeros(0)))
 
 
@@ -163,13 +163,14 @@ def update_rows(table: ScaledTable, Z, moments, precision, prior, shift, written
     _update(table.by_row, table.row_summands, *given, written)
 
 
-def _update(e: Entries, summands: Summands, means, moments, precision, *given) -> None:
-    from .kernels import sweep_kernels
+def _update(e: Entries, summands: Summands, means, moments, precision, scale, prior, shift, written) -> None:
+    from .kernels.sweep_kernels import memory_of, update_groups
 
-    entries, bases = (e.begins, e.others, e.values, e.weights), summands.bases(moments, precision)
+    entries, some = (e.begins, e.others, e.values, e.weights), summands.arrays
+    given = summands.bases(moments, precision), means, moments, precision, scale, prior, shift, written
 
     def work(piece):
-        sweep_kernels.update_groups(*piece, entries, summands.arrays, bases, means, moments, precision, *given)
+        update_groups(*piece, entries, some, *given, memory_of(*piece, entries, some, means.shape[1], prior.shape[0]))
 
     in_threads(work, pieces(e.begins.size - 1, _cost(e, means.shape[1]), e.begins))
 

@@ -16,11 +16,12 @@ from ..data.observations import Observations
 
 _PIECES = 16  # Pieces into which the groups are cut; more than the threads, so that none waits long.
 _WORTH_A_PIECE = 1e6  # Multiplications: about 0.3 ms, in which a thread has started. Pieces do not change results.
+_MEDIAN_COST = 30  # Multiplications that take as long as a number of a median.
 _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borrows: see `_likeness`.
 FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
 _ALIKE = 20.0  # Entries times variance of the logarithms; 2 costs 5 % on short rows of one unit.
 _REACH = 10.0  # Robust deviations at which entries are clipped before the spread is taken: one code must not set it.
-# Difference of two `unit_range`: at most .3 of 7 tables in one unit, at least 1.2 of wine and breast cancer. None of
+# Difference of two `_unit_range`: at most .3 of 7 tables in one unit, at least 1.2 of wine and breast cancer. None of
 # 278 small public tables of variables has .7 on the side of its samples. With two medians in place of the fit three
 # had 1.3 to 2.8, and up to 14 times the error of the other side.
 _MIXED_UNITS = 0.9
@@ -87,13 +88,11 @@ class Summands:
 
     def bases(self, moments, factors) -> np.ndarray:
         """Sums of ``factors[i] * moments[i]`` over the full others and over all others, shape (2, size)."""
-        from .kernels import sweep_kernels
-
         result = np.zeros((2, moments.shape[1]))
         if self.full.size:
-            sweep_kernels.weighted_sum(moments, self.full, factors[self.full], result[0])
+            result[0] = np.einsum("i,ij->j", factors[self.full], moments[self.full])
         if self.is_rest.any():
-            sweep_kernels.weighted_sum(moments, np.arange(moments.shape[0]), factors, result[1])
+            result[1] = np.einsum("i,ij->j", factors, moments)
         return result
 
 
@@ -144,20 +143,21 @@ def _summands(e: Entries, is_full) -> Summands:
     is_rest = is_full.size - counts < counts - full.size
     if e.weights.size or not (full.size or is_rest.any()):  # With weights nothing is shared.
         return Summands(e.begins, e.others, np.zeros(counts.size, bool), np.zeros(0, np.int64))
-    from .kernels import sweep_kernels
-
-    begins = np.concatenate(([0], np.cumsum(np.where(is_rest, is_full.size - counts, counts - full.size))))
-    others = np.empty(begins[-1], e.others.dtype)
-    sweep_kernels.list_summands(e.begins, e.others, is_full, is_rest, begins, others)
-    return Summands(begins, others, is_rest, full)
+    lengths = np.where(is_rest, is_full.size - counts, counts - full.size)
+    others = np.empty(lengths.sum(), e.others.dtype)
+    in_rest = np.repeat(is_rest, lengths)
+    of_rest = np.repeat(is_rest, counts)
+    others[~in_rest] = e.others[~(of_rest | is_full[e.others])]
+    # Of the rest less than half is lacking, so that this table has at most twice as many cells as there are entries.
+    is_seen = np.zeros((np.count_nonzero(is_rest), is_full.size), bool)
+    is_seen[np.repeat(np.arange(is_seen.shape[0]), counts[is_rest]), e.others[of_rest]] = True
+    others[in_rest] = np.nonzero(~is_seen)[1]
+    return Summands(np.append(0, np.cumsum(lengths)), others, is_rest, full)
 
 
 def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
     """The observations in units of each row's spread, or in one unit for all rows."""
-    places = o.with_arrays(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
-    order = places.values.astype(np.int64)
-    values = o.values.astype(np.float64)
-    begins, columns = places.indptr, places.rows
+    values, (begins, columns, order) = o.values.astype(np.float64), o.by_rows()
     shift, unit, _ = _spreads(begins, values[order])
     if one_unit and unit.any():
         largest = float(unit.max())
@@ -167,25 +167,24 @@ def scaled_table(o: Observations, *, one_unit: bool = False) -> ScaledTable:
 
 def unit_degrees(o: Observations) -> np.ndarray:
     """Degrees of freedom of the unit of every row: its entries and those it borrows, less one for the shift."""
-    across = o.with_arrays(weights=None).transposed()
-    return _spreads(across.indptr, across.values.astype(np.float64))[2]
+    begins, _, order = o.by_rows()
+    return _spreads(begins, o.values[order].astype(np.float64))[2]
 
 
-def unit_range(o: Observations) -> float:
+def _unit_range(begins, others, values, n_others: int) -> float:
     """How far the units of the rows differ: standard deviation of the logarithms of the units, less that of chance.
 
     The distance of an entry from its row's median is fitted as a unit of the row times a size of the column. Without
     the sizes, rows that lack different variables seem to differ in unit. Of tables in one unit the range is below 1 on
     either side; variables in units of their own have 1 to 5.
     """
-    across = o.with_arrays(weights=None).transposed()
-    begins, values, counts = across.indptr, across.values.astype(np.float64), np.diff(across.indptr)
-    rows, columns = np.repeat(np.arange(counts.size), counts), across.rows
+    values, counts = values.astype(np.float64), np.diff(begins)
+    rows = np.repeat(np.arange(counts.size), counts)
     with np.errstate(over="ignore"):
         off = np.abs(values - np.repeat(_medians(begins, values), counts))
     known = (off > 0) & np.isfinite(off) & (counts >= _FEWEST)[rows]
-    rows, columns, logs = rows[known], columns[known], np.log(off[known])
-    units, sizes = np.zeros(counts.size), np.zeros(across.shape[0])
+    rows, columns, logs = rows[known], others[known], np.log(off[known])
+    units, sizes = np.zeros(counts.size), np.zeros(n_others)
     for _ in range(_UNIT_ROUNDS):
         sizes = _means(columns, logs - units[rows], sizes.size)
         units = _means(rows, logs - sizes[columns], units.size)
@@ -203,7 +202,9 @@ def _means(groups, values, count: int) -> np.ndarray:
 
 def side_of_units(o: Observations) -> str | None:
     """ "rows" or "columns" if their units differ far more than those of the other side; None if neither do."""
-    rows, columns = unit_range(o), unit_range(o.transposed())
+    begins, others, order = o.by_rows()
+    rows = _unit_range(begins, others, o.values[order], o.shape[1])
+    columns = _unit_range(o.indptr, o.rows, o.values, o.shape[0])
     if abs(rows - columns) <= _MIXED_UNITS:
         return None
     return "rows" if rows > columns else "columns"
@@ -211,9 +212,7 @@ def side_of_units(o: Observations) -> str | None:
 
 def rescaled_table(o: Observations, shift, unit) -> ScaledTable:
     """Other observations of the same rows in units that are known."""
-    places = o.with_arrays(values=np.arange(o.values.size, dtype=np.float64), weights=None).transposed()
-    order = places.values.astype(np.int64)
-    return _in_units(o, o.values.astype(np.float64), places.indptr, places.rows, order, shift, unit)
+    return _in_units(o, o.values.astype(np.float64), *o.by_rows(), shift, unit)
 
 
 def _in_units(o, values, begins, columns, order, shift, unit) -> ScaledTable:
@@ -283,13 +282,25 @@ def _likeness(spreads, counts) -> float:
 
 
 def _medians(begins, values) -> np.ndarray:
-    """Median of each row's entries; 0 for a row without any."""
-    from .kernels.medians import group_medians
-
-    result = np.empty(begins.size - 1)
-    some = pieces(result.size, 30 * values.size, begins)
-    in_threads(lambda piece: group_medians(*piece, begins, values, result), some)
+    """Median of each row's entries; 0 for a row without any. Rows with equally many entries are taken together."""
+    counts = np.diff(begins)
+    result, by_count = np.zeros(counts.size), np.argsort(counts, kind="stable")
+    some = [
+        piece
+        for rows in np.split(by_count, np.flatnonzero(np.diff(counts[by_count])) + 1)
+        for piece in np.array_split(rows, 1 + int(rows.size * counts[rows[:1]].sum() * _MEDIAN_COST / _WORTH_A_PIECE))
+        if piece.size and counts[piece[0]]
+    ]
+    n_threads = None if values.size * _MEDIAN_COST > _WORTH_A_PIECE else 1
+    in_threads(lambda rows: _put_medians(rows, counts[rows[0]], begins, values, result), some, n_threads)
     return result
+
+
+def _put_medians(rows, count, begins, values, result) -> None:
+    low, high = (count - 1) // 2, count // 2
+    numbers = np.partition(values[begins[rows][:, None] + np.arange(count)], (low, high), axis=1)
+    with np.errstate(over="ignore"):
+        result[rows] = numbers[:, high] if low == high else (numbers[:, low] + numbers[:, high]) / 2
 
 
 def pieces(count: int, cost: float, begins=None) -> list[tuple[int, int]]:

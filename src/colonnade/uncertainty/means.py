@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from .._support.arguments import as_generator
 from .._support.numbers import BLOCK_CELLS
@@ -174,7 +174,7 @@ class MeanErrors:
         k = int(np.ceil((self.scores.size + 1) * level))
         if 0 < k <= self.scores.size:
             return float(self.scores[k - 1]) * self.factor
-        return max(float(stats.norm.ppf(0.5 + level / 2)), float(self.scores.max(initial=0))) * self.factor
+        return max(float(ndtri(0.5 + level / 2)), float(self.scores.max(initial=0))) * self.factor
 
 
 @np.errstate(over="ignore", invalid="ignore")  # Such columns may overflow.

@@ -6,104 +6,137 @@ The sweep operator on the lower triangle: after a sweep over pivot k,
 
 stand at (i, j), (i, k) and (k, k). After all pivots the matrix is minus its inverse. A right-hand side that is stored
 as one more row becomes the solution. `BLOCK` pivots are applied at a time, so that each number of the triangle is
-loaded and stored once for `BLOCK` multiplications. All loops run over whole vectors of `PAD` numbers.
+loaded and stored once for `BLOCK` multiplications. All loops run over whole vectors. It is written as LLVM
+instructions, which compile in a fifth of the time that numba needs for the same loops.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from ..._support.compiling import compiled
+from .emitter import I64, LANES, Emitter
 
 BLOCK = 4  # Pivots applied at a time; 8 need more registers than there are.
 PAD = 8  # Numbers in a cache line, and in the longest vector.
 _ROUNDING = 1e-15  # Share of the largest diagonal entry below which a pivot is rounding.
 
-# Called by kernels only, which compiles faster. All but `workspace` allocate no memory and need no references counted.
-_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+
+def workspace(r: int) -> tuple[np.ndarray, np.ndarray]:
+    """Zeros for `sweep`: the matrix with the right-hand side as row r, and three panels of `BLOCK` rows."""
+    width = (r + 1 + PAD) // PAD * PAD
+    return np.zeros((r + 2, width)), np.zeros((3 * BLOCK, width))
 
 
-@compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def workspace(r):
-    """Zeros for `sweep`: the matrix with the right-hand side as row r, and three panels of `BLOCK` pivot rows."""
-    width = (r + PAD) // PAD * PAD
-    return np.zeros((r + 1, width)), np.zeros((3, BLOCK, width))
-
-
-@compiled(**_inner)
-def _apply(A, panel, scaled):
-    """A -= scaled' panel in the lower triangle, two rows at a time; what stands beyond the diagonal is never read."""
-    last = A.shape[0]
-    p0, p1, p2, p3 = panel[0], panel[1], panel[2], panel[3]
-    for a in range(0, last - 1, 2):
-        f0, f1, f2, f3 = -scaled[0, a], -scaled[1, a], -scaled[2, a], -scaled[3, a]
-        g0, g1, g2, g3 = -scaled[0, a + 1], -scaled[1, a + 1], -scaled[2, a + 1], -scaled[3, a + 1]
-        first, second = A[a], A[a + 1]
-        for b in range((a + 1 + PAD) // PAD * PAD):
-            first[b] = first[b] + f0 * p0[b] + f1 * p1[b] + f2 * p2[b] + f3 * p3[b]
-            second[b] = second[b] + g0 * p0[b] + g1 * p1[b] + g2 * p2[b] + g3 * p3[b]
-    if last % 2:
-        a = last - 1
-        f0, f1, f2, f3 = -scaled[0, a], -scaled[1, a], -scaled[2, a], -scaled[3, a]
-        first = A[a]
-        for b in range((a + PAD) // PAD * PAD):
-            first[b] = first[b] + f0 * p0[b] + f1 * p1[b] + f2 * p2[b] + f3 * p3[b]
-
-
-@compiled(**_inner)
-def _sweep_panel(current, panel, scaled, k, count, floor):
-    """Sweep rows k : k + count of the matrix, held in `current`, over each other; returns the sum of log pivots."""
-    width, total = current.shape[1], 0.0
-    for t in range(count):
-        c = k + t
-        pivot = max(current[t, c], floor)
-        total += math.log(pivot)
-        inverse = 1.0 / pivot
-        for b in range(width):
-            panel[t, b] = current[t, b]
-            scaled[t, b] = current[t, b] * inverse
-        for s in range(count):
-            if s != t:
-                factor = current[s, c]
-                for b in range(width):
-                    current[s, b] -= factor * scaled[t, b]
-                current[s, c] = factor * inverse
-        for b in range(width):
-            current[t, b] = scaled[t, b]
-        current[t, c] = -inverse
-    return total
-
-
-@compiled(**_inner)
-def sweep(A, panels):
+@intrinsic
+def sweep(typing, A, panels):
     """Replace the lower triangle of A[:r] by minus the inverse and row r by the solution; returns log det A.
 
-    Pivots that rounding has used up are replaced by rounding itself, as a slightly stronger prior would.
+    A has r + 2 rows, so that two rows can be updated at a time. What stands beyond the diagonal is never used. Pivots
+    that rounding has used up are replaced by rounding itself, as a slightly stronger prior would.
     """
-    r = A.shape[0] - 1
-    current, panel, scaled = panels[0], panels[1], panels[2]
-    largest, total = 0.0, 0.0
-    for k in range(r):
-        largest = max(largest, A[k, k])
-    for k in range(0, r, BLOCK):
-        count = min(BLOCK, r - k)
-        for t in range(count):
-            c = k + t
-            for b in range(c):
-                current[t, b] = A[c, b]
-            for a in range(c, r + 1):
-                current[t, a] = A[a, c]
-        for t in range(count, BLOCK):
-            for b in range(scaled.shape[1]):
-                scaled[t, b] = 0.0
-        total += _sweep_panel(current, panel, scaled, k, count, _ROUNDING * largest)
-        _apply(A, panel, scaled)
-        for t in range(count):
-            c = k + t
-            for b in range(c + 1):
-                A[c, b] = current[t, b]
-            for a in range(c, r + 1):
-                A[a, c] = current[t, a]
-    return total
+
+    def emit(context, builder, signature, args):
+        e, b = Emitter(context, builder, signature, args), builder
+        A, panels = e.args
+        width, number = e.width(0), ir.DoubleType()
+        r = e.plus(b.sdiv(e.size(0), width), -2)
+        # Row t of the block as it changes, as it was when its pivot came, and that divided by the pivot.
+        panel_rows = [e.at(panels, b.mul(width, I64(k))) for k in range(3 * BLOCK)]
+        current, before, scaled = (panel_rows[k : k + BLOCK] for k in range(0, 3 * BLOCK, BLOCK))
+        one, zero = ir.Constant(number, 1.0), ir.Constant(number, 0.0)
+
+        def row(i):
+            return e.at(A, b.mul(i, width))
+
+        def row_of(panel, t):
+            return e.at(panel[0], b.mul(t, width))
+
+        def over(stop, body):
+            """``body(q)`` for every vector of the first `stop` columns."""
+            e.loop(I64(0), stop, LANES, [], lambda q, _: body(q) or [])
+
+        def larger(x, y):
+            return b.select(b.fcmp_ordered(">", x, y), x, y)
+
+        def copy(source, target):
+            over(width, lambda q: e.store(e.load(e.at(source, q)), e.at(target, q)))
+
+        def block(k, carried):
+            rest = b.sub(r, k)
+            count = b.select(b.icmp_signed("<", rest, I64(BLOCK)), rest, I64(BLOCK))
+
+            def read(t, _):
+                """Column k + t below the diagonal is the rest of row k + t."""
+                c, target = b.add(k, t), row_of(current, t)
+                copy(row(c), target)
+                e.loop(c, e.plus(r, 1), 1, [], lambda i, _: b.store(b.load(e.at(row(i), c)), e.at(target, i)) and [])
+                return []
+
+            def pivot(t, carried):
+                c, own = b.add(k, t), row_of(current, t)
+                size = larger(b.load(e.at(own, c)), floor)
+                inverse = b.fdiv(one, size)
+                numbers = [b.load(e.at(panel_row, c)) for panel_row in current]
+                factors = [b.select(b.icmp_signed("==", t, I64(s)), zero, x) for s, x in enumerate(numbers)]
+                many, by = [e.splat(factor) for factor in factors], e.splat(inverse)
+
+                def vector(q):
+                    x = e.load(e.at(own, q))
+                    share = b.fmul(x, by)
+                    e.store(x, e.at(row_of(before, t), q))
+                    e.store(share, e.at(row_of(scaled, t), q))
+                    for s in range(BLOCK):
+                        place = e.at(current[s], q)
+                        e.store(e.minus_product(e.load(place), many[s], share), place)
+                    e.store(share, e.at(own, q))
+
+                over(width, vector)
+                for s in range(BLOCK):
+                    b.store(b.fmul(factors[s], inverse), e.at(current[s], c))
+                b.store(b.fneg(inverse), e.at(own, c))
+                return [b.fadd(carried[0], b.call(log, [size]))]
+
+            def nothing(t, _):
+                for panel in (before, scaled):
+                    over(width, lambda q, panel=panel: e.store(e.splat(zero), e.at(row_of(panel, t), q)))
+                return []
+
+            def two_rows(i, _):
+                """Less the products of the block; what stands in the block's own rows is overwritten."""
+                rows = [row(i), row(e.plus(i, 1))]
+                factors = [[e.splat(b.load(e.at(scaled[t], e.plus(i, h)))) for t in range(BLOCK)] for h in range(2)]
+
+                def vector(q):
+                    numbers = [e.load(e.at(before[t], q)) for t in range(BLOCK)]
+                    for h in range(2):
+                        total = e.load(e.at(rows[h], q))
+                        for t in range(BLOCK):
+                            total = e.minus_product(total, factors[h][t], numbers[t])
+                        e.store(total, e.at(rows[h], q))
+
+                over(e.plus(i, 2), vector)
+                return []
+
+            def write(t, _):
+                c, source = b.add(k, t), row_of(current, t)
+                copy(source, row(c))
+                e.loop(c, e.plus(r, 1), 1, [], lambda i, _: b.store(b.load(e.at(source, i)), e.at(row(i), c)) and [])
+                return []
+
+            e.loop(I64(0), count, 1, [], read)
+            carried = e.loop(I64(0), count, 1, carried, pivot)
+            e.loop(count, I64(BLOCK), 1, [], nothing)
+            e.loop(I64(0), e.plus(r, 1), 2, [], two_rows)
+            e.loop(I64(0), count, 1, [], write)
+            return carried
+
+        log = cgutils.get_or_insert_function(b.module, ir.FunctionType(number, [number]), "llvm.log.f64")
+        (largest,) = e.loop(I64(0), r, 1, [zero], lambda i, old: [larger(b.load(e.at(row(i), i)), old[0])])
+        floor = b.fmul(largest, ir.Constant(number, _ROUNDING))
+        return e.loop(I64(0), r, BLOCK, [zero], block)[0]
+
+    return types.float64(A, panels), emit

@@ -26,49 +26,10 @@ def _copy(source, count, target):
         target[a] = source[a]
 
 
-@compiled()
-def weighted_sum(X, at, factors, result):
-    """result = sum of factors[k] X[at[k]]."""
-    for a in range(result.size):
-        result[a] = 0.0
-    add_rows(X, at, 0, at.size, factors, result)
-
-
-@compiled()
-def list_summands(begins, others, is_full, is_rest, sum_begins, result):
-    """Those others that a group sums over: the ones it lacks if `is_rest`, else the seen ones that are not full."""
-    seen = np.empty(is_full.size, np.bool_)
-    for g in range(begins.size - 1):
-        at = sum_begins[g]
-        if is_rest[g]:
-            for i in range(seen.size):
-                seen[i] = False
-            for k in range(begins[g], begins[g + 1]):
-                seen[others[k]] = True
-            for i in range(seen.size):
-                if not seen[i]:
-                    result[at] = i
-                    at += 1
-        else:
-            for k in range(begins[g], begins[g + 1]):
-                if not is_full[others[k]]:
-                    result[at] = others[k]
-                    at += 1
-
-
-@compiled(**_inner)
-def _longest(lo, hi, begins):
-    most = 0
-    for g in range(lo, hi):
-        most = max(most, begins[g + 1] - begins[g])
-    return most
-
-
 @compiled(**_inner)
 def _fill_system(A, prior, scale, total, h):
-    """Lower triangle of prior + scale total, with h as its last row."""
-    r = A.shape[0] - 1
-    at = 0
+    """Lower triangle of prior + scale total, with h as row r."""
+    r, at = prior.shape[0], 0
     for a in range(r):
         for b in range(a + 1):
             A[a, b] = prior[a, b] + scale * total[at + b]
@@ -80,7 +41,7 @@ def _fill_system(A, prior, scale, total, h):
 @compiled(**_inner)
 def _read_inverse(A, packed):
     at = 0
-    for a in range(A.shape[0] - 1):
+    for a in range(A.shape[0] - 2):
         for b in range(a + 1):
             packed[at + b] = -A[a, b]
         at += a + 1
@@ -146,8 +107,14 @@ def _trace_and_form(total, T, u):
     return trace, form
 
 
-@compiled()
-def update_groups(lo, hi, entries, summands, bases, means, moments, precision, scale, prior, shift, written):
+def memory_of(lo, hi, entries, summands, q, r) -> tuple[np.ndarray, ...]:
+    """What `update_groups` works in: sums, right-hand side, factors of entries, twins, and `inverses.workspace`."""
+    longest = max(int(np.diff(begins[lo : hi + 1]).max(initial=0)) for begins in (entries[0], summands[0]))
+    return np.empty(q * (q + 1) // 2), np.empty(q), np.empty(longest), np.full(2, -1), *workspace(r)
+
+
+@compiled(_nrt=False)
+def update_groups(lo, hi, entries, summands, bases, means, moments, precision, scale, prior, shift, written, memory):
     """Gaussian posteriors of the columns (or rows) lo to hi, given those of the rows (or columns).
 
     With x the unknowns of a group and y those of the others, S = (prior + s sum w p E[y y'])^-1 and
@@ -165,35 +132,31 @@ def update_groups(lo, hi, entries, summands, bases, means, moments, precision, s
     precision : array of shape (n_others,)
     scale : array of shape (n_groups,)
     prior : array of shape (r, r), the precision of x before any entry; r is q or q - 1
-    shift : array of shape (r,), the prior's precision times its mean
+    shift : array of shape (q,), the prior's precision times its mean
     written : means (n_groups, q), packed S, log det of S^-1, and the sums over the entries of w E[(value - x'y)^2]; the
         last may be empty
+    memory : see `memory_of`
     """
     begins, others, values, weights = entries
     sum_begins, sum_others, is_rest = summands
     X, covariance, logs, squares = written
+    # Groups whose sums are a base alone share their covariance: those that are seen in full. `twins` are the first.
+    total, h, factors, twins, A, panels = memory
     q, r = means.shape[1], prior.shape[0]
-    size, part = q * (q + 1) // 2, r * (r + 1) // 2
-    total, h = np.empty(size), np.empty(q)
-    factors = np.empty(_longest(lo, hi, sum_begins))
-    A, panels = workspace(r)
-    # Groups whose sums are a base alone share their covariance: those that are seen in full.
-    twins = np.zeros(2, np.int64) - 1
+    part = r * (r + 1) // 2
     for g in range(lo, hi):
         first, count = sum_begins[g], sum_begins[g + 1] - sum_begins[g]
         side = 1 if is_rest[g] else 0
-        _copy(bases[side], size, total)
         for k in range(count):
             factors[k] = precision[sum_others[first + k]] * (weights[first + k] if weights.size else 1.0 - 2.0 * side)
+        _copy(bases[side], total.size, total)
         add_rows(moments, sum_others, first, count, factors, total)
         own, n_own = begins[g], begins[g + 1] - begins[g]
-        for a in range(q):
-            h[a] = shift[a] if a < r else 0.0
-        for k in range(own, own + n_own):
-            y, w = means[others[k]], precision[others[k]] * (weights[k] if weights.size else 1.0)
-            factor = scale[g] * values[k] * w
-            for a in range(q):
-                h[a] += factor * y[a]
+        for k in range(n_own):
+            w = weights[own + k] if weights.size else 1.0
+            factors[k] = scale[g] * values[own + k] * (precision[others[own + k]] * w)
+        _copy(shift, q, h)
+        add_rows(means, others, own, n_own, factors, h)
         if r < q:
             X[g, r] = 1.0
             for a in range(r):
