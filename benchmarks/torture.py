@@ -148,12 +148,14 @@ def in_child(folder: str, arguments: tuple, tall: bool, die_at: int, count=None)
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
     sys.argv = ["colonnade", *arguments]
     from colonnade.__main__ import main
-    from colonnade.scaling import blocks
+    from colonnade.scaling import block_solving, blocks
 
     blocks.BLOCK_ENTRIES = blocks._SMALL_BLOCK_ENTRIES = 300
     if tall:
-        blocks.exceeds_memory = lambda shape, memory: True
-        blocks.groups_of_blocks = lambda entries, todo, r, memory: [part for part in (todo[:3], todo[3:]) if part]
+        block_solving.exceeds_memory = lambda shape, memory: True
+        block_solving.groups_of_blocks = lambda entries, todo, r, memory: [
+            part for part in (todo[:3], todo[3:]) if part
+        ]
     calls = [0]
 
     def watched(function):

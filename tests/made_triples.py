@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from colonnade.model import directions
-from colonnade.scaling import block_learning, blocks
+from colonnade.scaling import block_learning, block_solving
 
 from problems import hide, low_rank
 
@@ -80,6 +80,6 @@ def broken(rng, kind):
 
 
 def everything_is_tall(monkeypatch):
-    monkeypatch.setattr(blocks, "exceeds_memory", lambda shape, memory: True)
+    monkeypatch.setattr(block_solving, "exceeds_memory", lambda shape, memory: True)
     monkeypatch.setattr(block_learning, "_COPIES", 1e9)
     monkeypatch.setattr(directions, "_TALL", 0)

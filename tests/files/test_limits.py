@@ -13,7 +13,7 @@ import zarr
 import colonnade as co
 from colonnade import files
 from colonnade.files.tables import text_writing
-from colonnade.scaling import blocks
+from colonnade.scaling import block_grouping
 
 from problems import hide, low_rank
 
@@ -163,9 +163,9 @@ def tall(tmp_path):
 def test_full_columns_beyond_the_limit(tall, tmp_path, monkeypatch):
     """Rows that occur count, not the largest label."""
     settings = {"rank": 2, "center": False, "shrinkage": 0, "refine": 0, "memory_limit": 6e8}
-    monkeypatch.setattr(blocks, "_BYTES_OF_A_ROW", 350_000_000 // 50)
+    monkeypatch.setattr(block_grouping, "_BYTES_OF_A_ROW", 350_000_000 // 50)
     assert co.complete_triples(tall, tmp_path / "out", **settings).shape == (40, 30)
-    monkeypatch.setattr(blocks, "_BYTES_OF_A_ROW", 350_000_000 // 39)
+    monkeypatch.setattr(block_grouping, "_BYTES_OF_A_ROW", 350_000_000 // 39)
     with pytest.raises(MemoryError, match=r"t\.parquet, column 'row', has 40 different rows.*raise --memory-limit"):
         co.complete_triples(tall, tmp_path / "again", **settings)
 

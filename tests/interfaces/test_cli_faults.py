@@ -9,7 +9,7 @@ import pytest
 
 import colonnade as co
 from colonnade._support import ownership
-from colonnade.scaling import blocks
+from colonnade.scaling import block_solving, blocks
 
 from bad_files import bad_files
 from made_triples import contents, problem, triples_of, write_triples
@@ -100,7 +100,7 @@ def test_interrupted_runs_are_continued_as_they_were_begun_or_refused(triples, e
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "solve_block", interrupt)
+        patch.setattr(block_solving, "solve_block", interrupt)
         code, out, err = run("complete", triples, "-o", "out", *LOCAL)
     assert code == 130 and not out and "kept in out.partial" in err and "--resume" in err
     before, facts = contents(triples.parent / "out.partial"), triples.stat()

@@ -9,7 +9,8 @@ from pyarrow import csv
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from colonnade.scaling.blocks import complete_triples, solve_block
+from colonnade.scaling.block_solving import solve_block
+from colonnade.scaling.blocks import complete_triples
 
 from made_triples import FIXED, LABELS, broken, contents, problem, triples_of, write_triples
 

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from test_dask import FIXED, contents, kill, pids, problem, watchdog  # noqa: F401
 
 import colonnade as co
-from colonnade.scaling import block_learning, blocks
+from colonnade.scaling import block_grouping, block_learning, block_solving, blocks
 from colonnade.scaling.dask import cluster
 from colonnade.scaling.triples import sorted_runs
 
@@ -154,7 +154,9 @@ def test_this_process_opens_no_file_of_entries(client, given, tmp_path, monkeypa
 
     for module, names in (
         (sorted_runs, ("pieces", "opened", "read_range", "read_array", "order_of", "write_entries")),
-        (blocks, ("read_block", "write_entries", "write_solution", "screened", "learn_from_blocks", "Blocks")),
+        (block_grouping, ("write_entries",)),
+        (block_solving, ("read_block", "write_solution")),
+        (blocks, ("screened", "learn_from_blocks", "learned_model", "Blocks")),
     ):
         for name in names:
             monkeypatch.setattr(module, name, refused)  # here; workers have modules of their own

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from threadpoolctl import threadpool_limits
 
 import colonnade as co
-from colonnade.scaling import blocks
+from colonnade.scaling import block_solving, blocks
 from colonnade.scaling.dask import cluster, runs
 from colonnade.scaling.dask import triples as cluster_triples
 from colonnade.scaling.dask.cluster import connected
@@ -133,7 +133,7 @@ def test_outliers_are_left_out_as_complete_does(client, tmp_path, table):
 def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(16)
     path = write_triples(tmp_path / "t.parquet", typos(rng, m=200), rng)
-    for module in (blocks, cluster_triples):
+    for module in (block_solving, cluster_triples):
         monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
     settings = {"rank": 3, "center": True, "shrinkage": 0.01, "refine": 0, "block_entries": 900, "shape": (200, 60)}
     stored = co.dask.complete(path, client, out=tmp_path / "there", **settings)
@@ -146,7 +146,7 @@ def test_a_tall_matrix_with_outliers_gives_the_bytes_of_complete_triples(client,
 def test_a_basis_larger_than_memory_gives_the_bytes_of_complete_triples(client, tmp_path, monkeypatch):
     rng = np.random.default_rng(15)
     path = write_triples(tmp_path / "t.parquet", problem(rng, m=200, s=60), rng)
-    for module in (blocks, cluster_triples):
+    for module in (block_solving, cluster_triples):
         monkeypatch.setattr(module, "exceeds_memory", lambda shape, memory: True)
         monkeypatch.setattr(module, "groups_of_blocks", lambda entries, todo, r, memory: [todo[:3], todo[3:]])
     co.dask.complete(path, client, out=tmp_path / "there", block_entries=500, **FIXED)

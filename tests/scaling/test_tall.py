@@ -13,7 +13,7 @@ from colonnade.model import directions
 from colonnade.model.full_columns.learn import Lesson
 from colonnade.model.full_columns.wild_entries import Screening
 from colonnade.model.kernels import gram_kernels
-from colonnade.scaling import blocks, tall
+from colonnade.scaling import block_solving, tall
 from colonnade.scaling.blocks import complete_triples
 
 from made_triples import contents, everything_is_tall, problem, triples_of, write_triples
@@ -161,7 +161,7 @@ def test_a_run_with_a_basis_larger_than_memory(rng, tmp_path, monkeypatch, noise
 def test_a_tall_run_is_resumed(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     everything_is_tall(monkeypatch)
-    monkeypatch.setattr(blocks, "groups_of_blocks", lambda entries, todo, r, memory: [[k] for k in todo])
+    monkeypatch.setattr(block_solving, "groups_of_blocks", lambda entries, todo, r, memory: [[k] for k in todo])
     path = write_triples(tmp_path / "t.parquet", triples_of(problem(rng, m=200, s=60), rng))
     settings = {"rank": 3, "center": False, "shrinkage": 0.0, "block_entries": 500}
     complete_triples(path, tmp_path / "expected", **settings)

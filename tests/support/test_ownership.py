@@ -18,7 +18,7 @@ from colonnade.experiments import reproduce
 from colonnade.files import write, write_observed
 from colonnade.files.results import checkpoints
 from colonnade.interfaces.report.page import write_report
-from colonnade.scaling import blocks
+from colonnade.scaling import block_solving
 from colonnade.scaling.blocks import complete_triples
 
 from made_triples import FIXED, contents, problem, triples_of, write_triples
@@ -96,7 +96,7 @@ def test_force_a_kill_and_force_with_resume_leave_nothing(triples, run, monkeypa
     assert run(*command)[0] == 0
     before = state(triples.parent)
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "solve_block", interrupt)
+        patch.setattr(block_solving, "solve_block", interrupt)
         assert run(*command, "--force")[0] == 130
     assert (triples.parent / "res.partial").exists()
     assert run(*command, "--force", "--resume")[0] == 0
@@ -120,7 +120,7 @@ def test_a_finished_run_leaves_an_unfinished_one_of_other_settings(triples, run,
     command = "complete", triples, "-o", "res", *LOCAL
     assert run(*command)[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "solve_block", interrupt)
+        patch.setattr(block_solving, "solve_block", interrupt)
         assert run(*command, "--force", "--bounds", "0", "1")[0] == 130
     before = state(triples.parent)
     assert run(*command, "--resume")[0] == 0

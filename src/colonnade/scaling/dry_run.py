@@ -15,7 +15,9 @@ from ..files.tables.kinds import TIMES_TEXT, in_bytes, kind_of
 from ..files.tables.parquet import is_text, opened
 from ..files.tables.triples import BYTES_IN_MEMORY
 from ..model.column_space import ColumnSpace
-from .blocks import BLOCK_ENTRIES, OWN_MEMORY, solve_block
+from .block_solving import solve_block
+from .blocks import BLOCK_ENTRIES
+from .memory import OWN_MEMORY
 from .triples.grouping import Triples, asked_of_duckdb, label_range, may_be_ordered, pieces
 from .triples.labels import TripleFiles
 from .triples.sorted_runs import RUN_LINES

@@ -18,7 +18,7 @@ from ..model.learner_choice import FEW_FULL, better_factor_model
 from ..model.selection import learn_table
 from ..model.shared import SharedModel
 
-_MOST_ENTRIES = 5_000_000  # Of the sample: learning from them takes about 40 s of one processor.
+_MOST_ENTRIES = 5_000_000  # Of the sample: learning from them takes about a minute of one processor.
 _BYTES_OF_AN_ENTRY = 500  # Of the sample, while the model is learned; measured.
 _COVARIANCES = 8  # Share of the memory, 1 / 8, for the covariances of the rows: three copies are in use at a time.
 

@@ -76,7 +76,7 @@ def chosen_engine(inputs, options: dict) -> str:
     For "memory", options of the others are removed. A table is read into memory even if a cluster fills
     its columns; then ``options["engine"]`` stays "dask".
     """
-    from ...scaling.blocks import checked_memory, memory_for_data
+    from ...scaling.memory import checked_memory, memory_for_data
 
     engine, memory, resume, scheduler = (options[name] for name in _ENGINE_NAMES)
     if scheduler is not None and engine not in ("auto", "dask"):
@@ -101,7 +101,7 @@ def chosen_engine(inputs, options: dict) -> str:
 
 
 def _for_cluster(inputs, options: dict) -> str:
-    from ...scaling.blocks import memory_for_data
+    from ...scaling.memory import memory_for_data
 
     options["engine"] = "dask"
     if not options["dry_run"] and _is_open_to_others(options["scheduler"]):
@@ -153,8 +153,8 @@ def _triples(inputs, options: dict):
 
 def dry_run(inputs, options: dict, engine: str) -> None:
     """Print what a run would need."""
-    from ...scaling.blocks import checked_memory
     from ...scaling.dry_run import estimate
+    from ...scaling.memory import checked_memory
 
     given = _triples(inputs, options)
     if given is None:

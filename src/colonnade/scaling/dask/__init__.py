@@ -24,7 +24,9 @@ from ...files import FileForm, is_zarr, read
 from ...files.tables.kinds import needed_module
 from ...files.tables.reading import paths_of
 from ...files.tables.zarr import opened_zarr
-from ..blocks import LEAST_MEMORY, MEMORY_SHARE, Run, carried_out, checked_memory, checked_settings, complete_triples
+from ..blocks import carried_out, checked_settings, complete_triples
+from ..memory import LEAST_MEMORY, MEMORY_SHARE, checked_memory
+from ..run import Run
 from ..triples.labels import TripleFiles
 from .cluster import ClusterFailed, Work, connected
 from .runs import Gathered, solve_parts, store_chunks

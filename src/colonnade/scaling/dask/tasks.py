@@ -18,7 +18,7 @@ from ..._support.threads import one_blas_thread
 from ...data.observations import Observations, place_of
 from ...files.results.block_files import Block, read_block, write_entries, write_solution
 from ...model.column_space import ColumnSpace
-from ..blocks import solve_block, solve_together, solver_of
+from ..block_solving import solve_block, solve_together, solver_of
 
 _TASKS_OF_A_THREAD = 4  # So that threads end at about the same time.
 _PIECE_BYTES = 1 << 23  # of an array, that a task carries

@@ -20,7 +20,10 @@ from ...files.results.block_files import (
 )
 from ...files.results.checkpoints import publish_array, read_json
 from ...files.results.lessons import lesson_on_disk
-from ..blocks import Engine, Run, finish_blocks, learn_blocks, refuse_rows, sorting_memory
+from ..block_grouping import refuse_rows
+from ..blocks import finish_blocks, learn_blocks
+from ..memory import sorting_memory
+from ..run import Engine, Run
 from ..tall import exceeds_memory, groups_of_blocks
 from ..triples.cutting import Checker
 from ..triples.grouping import Triples, different_values
