@@ -1,6 +1,7 @@
 """`colonnade evaluate`: the whole way by commands, and the page."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -121,6 +122,16 @@ def test_the_page_escapes_names_and_runs_nothing(rng):
     o = co.Observations.from_dense(M, row_names=[HOSTILE + str(i) for i in range(40)], column_names=names)
     page = evaluation_html(co.evaluation.score(o), command=f"colonnade {HOSTILE}")
     assert "<script" not in page and "\x1b" not in page and "default-src 'none'" in page and "script-src" not in page
+
+
+def test_the_page_has_a_style_for_every_class_and_speaks_of_one_model(rng):
+    M = answers(rng, 80, 21)
+    M[:, 20] = np.where(rng.permutation(80) < 40, 1.0, np.nan)
+    page = evaluation_html(co.evaluation.score(M, groups=np.repeat(["a", "b"], 40)))
+    classes = {name for value in re.findall('class="([^"]+)"', page) for name in value.split()}
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert {name for name in classes if f".{name}" not in style} == set()
+    assert "1 model answered only some." in page and "This score rests on its own answers: see the remarks." in page
 
 
 def test_the_page_of_many_and_of_no_new_models(rng):

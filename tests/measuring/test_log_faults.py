@@ -190,7 +190,7 @@ def test_repeats_are_written_beside_the_table(tmp_path, run):
     records = [instance("m", "s1", 1.0), instance("m", "s1", 0.0), instance("m", "s2", 1.0)]
     path = write_instances(tmp_path / "x_samples.jsonl", records)
     code, out, _ = run("evaluate", "read", path, "-o", tmp_path / "out.csv")
-    assert code == 0 and "2 questions; 1 models" in out and "out-weights.csv (repeats)" in out
+    assert code == 0 and "2 questions; 1 model;" in out and "out-weights.csv (repeats)" in out
     values, weights = (co.read(tmp_path / name) for name in ("out.csv", "out-weights.csv"))
     assert values.row_names.tolist() == weights.row_names.tolist() == ["sums/s1", "sums/s2"]
     assert values.values.tolist() == [0.5, 1] and weights.values.tolist() == [2, 1]

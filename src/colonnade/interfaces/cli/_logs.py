@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ..._support.printable import counted
 from ._lines import say
 from ._options import FILE, progress
 
@@ -105,4 +106,5 @@ def _repeats(o):
 
 def in_words(o) -> str:
     """How many questions and models there are."""
-    return f"{o.shape[0]:,} questions; {o.shape[1]:,} models; {o.full_columns.size:,} of them answered all."
+    models, questions = counted(o.shape[1], "model"), counted(o.shape[0], "question")
+    return f"{questions}; {models}; {o.full_columns.size:,} of them answered all."

@@ -51,7 +51,7 @@ def _content(scores, command: str | None) -> dict:
     return {
         "title": f"{counted(new.size, 'new model')} on {m:,} questions",
         "level": f"{scores.level:.0%}",
-        "headline": _headline(scores, m, n),
+        "tiles": _tiles(scores, m, n),
         "picture": _picture(scores),
         "models": [_model(scores, int(j)) for j in new[:_MOST_NEW]],
         "n_new": int(new.size),
@@ -66,25 +66,36 @@ def _content(scores, command: str | None) -> dict:
 # ----------------------------------------------------------------------------------------------------- words
 
 
-def _headline(scores, m: int, n: int) -> dict:
+def _tiles(scores, m: int, n: int) -> list[dict]:
+    """Label, number and note of the first screen: the best new model, who was asked what, and what to trust."""
     new, table = scores.new, scores.table
-    seen = f"{m:,} questions. {counted(n - new.size, 'model')} answered all of them, {new.size:,} only some."
+    known = {
+        "label": "Known models",
+        "number": f"{n - new.size:,}",
+        "note": f"answered all of the {m:,} questions. {counted(new.size, 'model')} answered only some.",
+    }
     if not new.size:
-        return {"seen": seen, "best": "Every score is exact.", "trust": "There is nothing to predict."}
+        return [known]
     best = int(new[0])
     rank = f", rank {_ranks(scores, best)}" if new.size < n else ""
-    stands = (
-        f"{_name(scores, best)}: {_number(table.score[best])}, {_number(table.low[best])} to"
-        f" {_number(table.high[best])}{rank}."
-    )
-    return {"seen": seen, "best": stands, "trust": _trust(scores)}
+    interval = f"{_number(table.low[best])} to {_number(table.high[best])}"
+    own = len({column for column, words in scores.remarks if "rests on its own answers" in words})
+    return [
+        {
+            "label": "Best new model",
+            "number": _number(table.score[best]),
+            "note": f"{_name(scores, best)}: {scores.level:.0%} interval {interval}{rank}.",
+        },
+        known,
+        {"label": "Unlike the known models", "number": f"{own:,}", "note": _trust(scores, own)},
+    ]
 
 
-def _trust(scores) -> str:
-    own = {column for column, words in scores.remarks if "rests on its own answers" in words}
+def _trust(scores, own: int) -> str:
     words = f"Each interval holds the score with probability {scores.level:.0%}."
     if own:
-        words += f" {counted(len(own), 'score')} beyond what known models predict rest on own answers alone."
+        rest = "This score rests on its own answers" if own == 1 else "These scores rest on their own answers"
+        words = f"{rest}: see the remarks. {words}"
     if any("were chosen" in words or "count as given" in words for _, words in scores.remarks):
         words += " Some questions were not drawn at random: see the remarks."
     return words
