@@ -32,12 +32,15 @@ class Answers:
         return self.seen.all(axis=0)
 
 
+def well_answered(o: Observations) -> np.ndarray:
+    """Columns with more than half as many answers as the fullest."""
+    return np.flatnonzero(o.n_observed > _KNOWN_SHARE * o.n_observed.max(initial=0))
+
+
 def as_answers(observations: Observations, known=None) -> Answers:
     """Known models are given, or those with more than half as many answers as the fullest column."""
     o = observations
-    counts = o.n_observed
-    if known is None:
-        known = np.flatnonzero(counts > _KNOWN_SHARE * counts.max(initial=0))
+    known = well_answered(o) if known is None else known
     if known.size < FEWEST_KNOWN:
         raise ValueError(
             f"{known.size} models are known; three are the fewest from which others can be told:"

@@ -2,19 +2,25 @@
 
 Questions that both answered are compared in pairs: the common part of the residuals cancels. With parts b_A e_A and
 b_B e_B of the two corrections, the variance of the difference is v_A + v_B less twice the sum of
-their products over common questions.
+their products over common questions. Two models alone, or two that answered everything, are compared by their common
+questions only (`pairs`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 
 import numpy as np
 from scipy import stats
 
 from ..._support.arguments import as_places, as_real
 from ..._support.html import html_lines
+from ...data.observations import as_observations
+from .answers import FEWEST_KNOWN, well_answered
+from .pairs import PairedDifference, paired_difference
 from .scoring import Scores, score
+from .tasks import as_clusters, as_tasks
 
 _FEWEST_MORE = 1  # A decision needs at least one more question where the interval still holds 0.
 
@@ -33,6 +39,9 @@ class Comparison:
     more_questions : int or None
         How many more questions both must answer until the interval of a difference like this leaves 0; 0 if it does
         already, None if all questions would not suffice.
+    other_low, other_high, other_a_beats_b : float or None
+        Interval of the difference and P(a beats b) over other questions of the same kind, where both models answered
+        every question of these; None elsewhere.
     """
 
     a: str
@@ -45,6 +54,9 @@ class Comparison:
     freedom: float
     n_common: int
     more_questions: int | None
+    other_low: float | None = None
+    other_high: float | None = None
+    other_a_beats_b: float | None = None
 
     def probability_of_drop(self, drop: float = 0.0) -> float:
         """P(a is worse than b by more than `drop`), in the unit of the answers."""
@@ -64,6 +76,12 @@ class Comparison:
         return float(stats.t.cdf((limit - self.difference) / self.standard_error, self.freedom))
 
     def __str__(self) -> str:
+        if self.other_low is not None:
+            return (
+                f"{self.a} less {self.b}: {self.difference:+.4f}, exactly, because both answered every question. For"
+                f" other questions of the same kind: {self.level:.0%} interval {self.other_low:+.4f} to"
+                f" {self.other_high:+.4f}, P({self.a} beats {self.b}) = {self.other_a_beats_b:.2f}."
+            )
         decided = (
             "The difference is decided."
             if self.more_questions == 0
@@ -83,6 +101,10 @@ class Comparison:
 def compare(data, a, b, *, level: float = 0.9, **options) -> Comparison:
     """Compare two models.
 
+    Models with gaps are compared by their scores, so three models must be known. With fewer, the questions that both
+    answered count as a random draw. The difference of two models that answered everything is exact, and has an interval
+    for other questions of the same kind.
+
     Parameters
     ----------
     data : Scores, Observations, array or data frame of shape (m, n)
@@ -99,9 +121,34 @@ def compare(data, a, b, *, level: float = 0.9, **options) -> Comparison:
     Comparison
     """
     level = as_real("level", level, 0, 1, "()")
-    found = data if isinstance(data, Scores) else score(data, level=level, **options)
-    o = found.observations
+    if isinstance(data, Scores):
+        found, o, tasks, clusters = data, data.observations, data.population, data.clusters
+    else:
+        given = signature(score).bind(as_observations(data), **options).arguments
+        found, o, m = None, given["data"], given["data"].shape[0]
+        tasks = as_tasks(m, given.get("groups"), given.get("task_weights", "micro"))
+        clusters = as_clusters(m, given.get("clusters"))
     i, j = (int(as_places("the model", [one], o.column_names, o.shape[1])[0]) for one in (a, b))
+    names = tuple(str(k) if o.column_names is None else str(o.column_names[k]) for k in (i, j))
+    pair = o.take([i, j]).to_dense()
+    complete = np.isfinite(pair[tasks.weights > 0]).all()
+    if complete or (found is None and options.get("known") is None and well_answered(o).size < FEWEST_KNOWN):
+        paired = paired_difference(pair[:, 0] - pair[:, 1], tasks, clusters)
+        return _of_pairs(names, paired, complete, level, int((tasks.weights > 0).sum()))
+    return _of_scores(names, found or score(o, level=level, **options), i, j, level)
+
+
+def _of_pairs(names, paired: PairedDifference, complete: bool, level: float, m: int) -> Comparison:
+    """Without a model of the questions; where both models answered everything, the difference is exact."""
+    error, freedom = (0.0, np.inf) if complete else (paired.error_here, paired.freedom)
+    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    more = 0 if complete else _more_questions(abs(paired.difference), half, paired.n_common, m)
+    low, high = paired.difference - half, paired.difference + half
+    other = (*paired.interval_elsewhere(level), paired.positive_elsewhere) if complete else ()
+    return Comparison(*names, paired.difference, low, high, level, error, freedom, paired.n_common, more, *other)
+
+
+def _of_scores(names, found: Scores, i: int, j: int, level: float) -> Comparison:
     unit, e = found.answers.scale.width, found.estimates
     variance = _variance(e, i, j)
     widening = max(e.widening[i], e.widening[j])
@@ -114,7 +161,7 @@ def compare(data, a, b, *, level: float = 0.9, **options) -> Comparison:
     common = int((found.answers.seen[:, i] & found.answers.seen[:, j])[found.counted].sum())
     more = _more_questions(abs(difference), half, int(counts.min()), m)
     return Comparison(
-        found.names[i], found.names[j], unit * difference, unit * (difference - half), unit * (difference + half),
+        *names, unit * difference, unit * (difference - half), unit * (difference + half),
         level, unit * error, freedom, common, more,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from .item_model import fit_item_model
 from .questions import DESIGNS, Questions, as_questions
 from .remarks import remarks_of
 from .sampling import Sampling
-from .tasks import as_clusters, as_tasks
+from .tasks import Tasks, as_clusters, as_tasks
 from .trust import Trust, combine, degrees_of_freedom, hide_in_turn, learned_trust, score_range, t_quantile
 
 FIELDS = [
@@ -81,7 +81,8 @@ class Scores:
     observations: Observations
     answers: Answers
     estimates: Estimates
-    counted: np.ndarray  # (m,): which questions have a weight.
+    population: Tasks
+    clusters: np.ndarray | None
 
     @property
     def names(self) -> list[str]:
@@ -103,6 +104,11 @@ class Scores:
         k = np.maximum(answered, 1)
         # 1 / (1 / m + (1 / k - 1 / m) / 4) in whole numbers, so that no rounding asks for one question more.
         return -(-4 * m * k // (m + 3 * k)).astype(np.int64) - answered
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which questions have a weight, shape (m,)."""
+        return self.population.weights > 0
 
     @property
     def n_counted(self) -> tuple[int, np.ndarray]:
@@ -177,7 +183,7 @@ def score(
             remarks = [one for one in remarks if not chosen[one[0]]]
             remarks += _use_chosen(answers, table, found[0], chosen, (o, level, as_generator(seed)))
     named = {name: _short_table(answers, one) for name, one in zip(tasks.names, found[1:])}
-    return Scores(table, named, sorted(remarks), level, surprises, expected, o, answers, found[0], counted)
+    return Scores(table, named, sorted(remarks), level, surprises, expected, o, answers, found[0], tasks, clusters)
 
 
 def estimate_all(answers: Answers, domains, sampling: Sampling, level: float, rng):
