@@ -114,6 +114,17 @@ def test_samples_without_results_in_the_folder_of_their_model_are_its_own(tmp_pa
         read_logs(tmp_path)
 
 
+def test_runs_that_answer_differently_without_results_are_one_model_with_a_note(tmp_path):
+    write_samples(tmp_path, "t", [sample(0, acc=1.0), sample(1, acc=1.0)])
+    write_samples(tmp_path, "t", [sample(0, acc=1.0), sample(1, acc=0.0)], LATER)
+    table = read_logs(tmp_path)
+    np.testing.assert_array_equal(dense(table), [[1], [0]])
+    (note,) = table.notes
+    assert "answer differently, and no results_DATE.json says whether they are one model" in note
+    write_samples(tmp_path, "t", [sample(0, acc=1.0), sample(1, acc=1.0)], LATER)
+    assert read_logs(tmp_path).notes == ()
+
+
 def test_runs_that_only_their_prompts_tell_apart_are_refused(tmp_path):
     write_samples(tmp_path, "t", [sample(0, acc=1.0)])
     write_samples(tmp_path, "t", [{**sample(0, acc=0.0), "prompt_hash": "longer"}], LATER)

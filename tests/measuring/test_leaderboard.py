@@ -52,7 +52,7 @@ def test_few_known_models_and_bad_arguments():
     with pytest.raises(ValueError, match="all equal"):
         leaderboard.select_questions(np.ones((5, 4)), 2)
     M[1:, 1] = M[1:, 2] = np.nan
-    with pytest.raises(ValueError, match="2 models are known; three are the fewest"):
+    with pytest.raises(ValueError, match="2 known models cannot tell others; three are the fewest"):
         leaderboard.scores(M)
     with pytest.raises(ValueError, match="n_questions"):
         leaderboard.select_questions(np.eye(5), 6)

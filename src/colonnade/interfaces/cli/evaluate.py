@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ..._support.printable import counted
 from ._lines import say
 from ._logs import in_words, log_options, read_answered, repeats_option, write_answers
 from ._options import FILE, PAGES, check_output, force_option, json_option, level_option, progress, seed_option
@@ -180,7 +181,8 @@ def select_command(
     with progress("drawing"):
         found = draw(o, questions, design=design, cost=_costs(cost, o), random_state=seed, **averaged)
     found.save(output, force=force)
-    say(f"{in_words(o)} {found.rows.size:,} questions drawn. Written: {output}")
+    taken = "chosen" if design == "chosen" else "drawn"
+    say(f"{in_words(o)} {counted(found.rows.size, 'question')} {taken}. Written: {output}")
     if samples is not None:
         write_harness_samples(o, found.rows, samples, force)
 

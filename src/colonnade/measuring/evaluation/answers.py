@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._support.printable import counted
 from ...data.observations import Observations
 from .answer_scale import AnswerScale, answer_scale
 
@@ -43,7 +44,7 @@ def as_answers(observations: Observations, known=None) -> Answers:
     known = well_answered(o) if known is None else known
     if known.size < FEWEST_KNOWN:
         raise ValueError(
-            f"{known.size} models are known; three are the fewest from which others can be told:"
+            f"{counted(known.size, 'known model')} cannot tell others; three are the fewest:"
             " add models that answered more than half of the questions"
         )
     scale = answer_scale(o.values.astype(np.float64))

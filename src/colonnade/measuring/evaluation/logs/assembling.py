@@ -47,7 +47,7 @@ def table_of(runs: list[Run], choices: Choices) -> LogTable:
     signs = _signs(runs, choices)
     names = column_names(runs)
     _refuse_other_questions(runs, names)
-    cells = _cells(runs, names)
+    cells = _cells(runs, names, choices)
     questions = sorted({question for question, _ in cells}, key=_rank)
     models = sorted(set(names))
     row, column = ({name: k for k, name in enumerate(labels)} for labels in (questions, models))
@@ -112,7 +112,7 @@ def _refuse_other_questions(runs: list[Run], names: list[str]) -> None:
                 )
 
 
-def _cells(runs: list[Run], names: list[str]) -> dict:
+def _cells(runs: list[Run], names: list[str], choices: Choices) -> dict:
     """(task, question), model: the run and the answer that count, those of the latest date."""
     cells = {}
     for run, name in zip(runs, names):
@@ -120,8 +120,19 @@ def _cells(runs: list[Run], names: list[str]) -> dict:
             key = (run.task, question), name
             if key in cells:
                 _refuse_undecided(cells[key][0], run, question, name)
+                if _maybe_of_two_models(cells[key][0], run, question):
+                    choices.notes["runs", name] = (
+                        f"runs of {shown(name)} on different dates answer differently, and no results_DATE.json says"
+                        " whether they are one model: they count as one, by its last answers"
+                    )
             cells[key] = run, answer
     return cells
+
+
+def _maybe_of_two_models(earlier: Run, run: Run, question: str) -> bool:
+    """Whether only a folder says that two runs of the harness, with different answers, are of one model."""
+    nameless = run.kind == earlier.kind == "harness" and run.settings is None and earlier.settings is None
+    return nameless and earlier.answers[question].value != run.answers[question].value
 
 
 def _refuse_undecided(earlier: Run, run: Run, question: str, name: str) -> None:
