@@ -55,7 +55,10 @@ def test_a_model_beyond_the_known_ones_is_scored_by_its_own_answers():
     found = co.evaluation.score(with_gaps(M, [36, 37, 38, 39], rows))
     words = dict(found.remarks)
     assert all("above all of them" in words[j] and "rests on its own answers" in words[j] for j in range(36, 40))
-    assert (found.table.own_weight[36:] > 0.9).all()
+    # No known model is as far beyond the others, so what hidden ones tell is not trusted further than one error.
+    e = found.estimates
+    moved = np.abs((1 - e.own_weight) / e.own_weight * (e.score - e.predicted))[36:]
+    assert (moved < e.correction_error[36:]).all() and (found.table.own_weight[36:] > 0.5).all()
 
 
 @pytest.mark.slow

@@ -123,7 +123,7 @@ def _half_widths(answers: Answers, model: ItemModel, k: int, level: float, rng) 
     pattern[balanced_sample(model, inclusion_probabilities(tasks.shares, tasks.strata, k), tasks.strata, rng)] = True
     hidden = [one for _, _, one in hide_in_turn(answers, model, pattern, [tasks.weights], Sampling(tasks.strata), rng)]
     trust = learned_trust(hidden, 0, score_range(answers, answers.known, tasks.weights), level)
-    squares = [combine(h.parts[0], trust.bias_variance, *h.ranges[0]).variance for h in hidden]
+    squares = [combine(h.parts[0], trust.bias_variances, *h.ranges[0]).variance for h in hidden]
     quantile = float(t_quantile(level, k))
     own = [h.parts[0].own_variance for h in hidden]
     combined, alone = (quantile * float(np.sqrt(np.mean(np.concatenate(v)))) for v in (squares, own))

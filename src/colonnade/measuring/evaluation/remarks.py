@@ -29,13 +29,18 @@ def remarks_of(answers: Answers, found, sampling: Sampling, counted) -> list[tup
             sentence = f"beyond the known models, {side} all of them"
             if abs(gap) > found.correction_error[j] > 0:
                 sentence += f", and {difference_in_words(gap, answers)} what they predict"
-            remarks.append((int(j), f"{sentence}: this score rests on its own answers"))
+            remarks.append((int(j), f"{sentence}: {_rests_on(found.own_weight[j])}"))
         elif seen:
             words = difference_in_words(gap, answers)
-            remarks.append((int(j), f"{words} what the known models predict: this score rests on its own answers"))
+            remarks.append((int(j), f"{words} what the known models predict: {_rests_on(found.own_weight[j])}"))
         if unlike[j]:
             remarks.append((int(j), _GIVEN))
     return remarks + _asked_elsewhere(answers, sampling)
+
+
+def _rests_on(own_weight: float) -> str:
+    share = f"{own_weight:.0%}"
+    return "this score rests on its own answers" + ("" if share == "100%" else f", with a weight of {share}")
 
 
 _GIVEN = "its questions are easier or harder than a random draw: they count as given, so the interval may be too narrow"

@@ -238,7 +238,7 @@ def _exact(answers: Answers, domain) -> Estimates:
 
 
 def _fill(result: Estimates, columns, parts, trust: Trust, level: float, bounded: bool) -> None:
-    combined = combine(parts, trust.bias_variance, trust.low, trust.high)
+    combined = combine(parts, trust.bias_variances, trust.low, trust.high)
     freedom = degrees_of_freedom(parts.n_answers)
     quantile = trust.widening * stats.t.ppf((1 + level) / 2, freedom)
     complete = (parts.own_variance == 0) & (parts.model_variance == 0)

@@ -1,11 +1,11 @@
 """How far the prediction from known models is trusted, beside the new model's own answers.
 
-A prediction is off by a bias of variance `bias_variance` more than the item model says. Known models that are taken for
-new ones tell it. They are hidden at random, in blocks of neighbouring columns (often relatives or of one date; the last
-block is often the newest), and the best and the worst fifth. The correction is then shrunk as in empirical Bayes, with
-two limits. A model beyond the range of the known ones gets the whole correction, because no known model can vouch for
-the prediction there. And the prediction never moves a score by more than one standard error of the correction (Efron
-and Morris, limited translation, JASA 66, 1971).
+A prediction is off by a bias of variance b more than the item model says. Known models that are taken for new ones tell
+it. They are hidden at random, in blocks of neighbouring columns (often relatives or of one date; the last block is
+often the newest), and the best and the worst fifth. There are two such variances: one for models within the range of
+the known ones, and one for models beyond it, which hidden models beyond all others tell. The correction is shrunk as in
+empirical Bayes, but the prediction never moves a score by more than one standard error of the correction (Efron and
+Morris, limited translation, JASA 66, 1971). Beyond the range, an interval is as wide as that of the own answers alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _FEWEST_FOR_QUANTILE = 10  # Hidden models from which the widths of intervals ar
 
 @dataclass(frozen=True)
 class Trust:
-    bias_variance: float
+    """`bias_variances`: of predictions within the range of the known models, and beyond it."""
+
+    bias_variances: tuple[float, float]
     widening: float
     low: float
     high: float
@@ -47,20 +49,21 @@ class Combined:
     beyond: np.ndarray
 
 
-def combine(parts: Parts, bias_variance, low, high) -> Combined:
+def combine(parts: Parts, bias_variances, low, high) -> Combined:
     own, exact = parts.own_variance, parts.own_variance == 0  # Exact: every question was asked.
     has = np.isfinite(own) & ~exact
     noise = np.where(has, np.maximum(own - parts.model_variance, _LEAST_SHARE * np.where(has, own, 1.0)), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shrunk = 1.0 if np.isinf(bias_variance) else bias_variance / (bias_variance + noise)
+        inside, outside = (1 / (1 + noise / np.float64(variance)) for variance in bias_variances)
         deviation = np.sqrt(np.where(has, own, 1.0))
         above, below = (parts.own - high) / deviation, (low - parts.own) / deviation
         limit = 1 - _TRANSLATION * np.sqrt(noise) / np.abs(parts.correction)
     beyond = np.where(has, stats.norm.cdf(np.maximum(above, below)), 0.0)
-    weight = np.maximum(beyond + (1 - beyond) * shrunk, np.nan_to_num(limit, neginf=0.0))
+    weight = np.maximum(beyond * outside + (1 - beyond) * inside, np.nan_to_num(limit, neginf=0.0))
     weight = np.where(has, np.clip(weight, 0.0, 1.0), np.where(exact, 1.0, 0.0))
-    spread = (high - low) ** 2 / 4 if np.isinf(bias_variance) else bias_variance
-    variance = parts.model_variance + np.where(has, weight * noise, np.where(exact, 0.0, spread))
+    spread = (high - low) ** 2 / 4 if np.isinf(bias_variances[0]) else bias_variances[0]
+    counts = np.maximum(weight, beyond)
+    variance = parts.model_variance + np.where(has, counts * noise, np.where(exact, 0.0, spread))
     return Combined(parts.prediction + weight * parts.correction, variance, weight, beyond)
 
 
@@ -129,18 +132,14 @@ def score_range(answers: Answers, columns, domain) -> np.ndarray:
 
 
 def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) -> Trust:
-    """From the errors of the hidden models in one domain.
-
-    A hidden model that lies beyond the others gets its whole correction, so its bias does not matter.
-    """
+    """From the errors of the hidden models in one domain."""
     parts, d = [h.parts[domain] for h in hidden], sum(h.truth[domain].size for h in hidden) / _TIMES_HIDDEN
     if d < FEWEST_HIDDEN:
-        return Trust(np.inf, 1.0, *known_range)
-    inside = np.concatenate([1 - combine(p, 0.0, *h.ranges[domain]).beyond for p, h in zip(parts, hidden)])
+        return Trust((np.inf, np.inf), 1.0, *known_range)
+    beyond = np.concatenate([combine(p, (0.0, 0.0), *h.ranges[domain]).beyond for p, h in zip(parts, hidden)])
     excess = np.concatenate([(p.prediction - h.truth[domain]) ** 2 - p.model_variance for p, h in zip(parts, hidden)])
-    mean = float(inside @ excess / inside.sum())
-    error = np.sqrt(inside @ (excess - mean) ** 2 / inside.sum() / d)
-    bias = max(0.0, mean + float(error))  # One standard error more, to be safe.
+    inside = _bias_variance(excess, 1 - beyond)
+    bias = inside, max(inside, _bias_variance(excess, beyond))
     ratios = []
     for p, h in zip(parts, hidden):
         combined = combine(p, bias, *h.ranges[domain])
@@ -151,6 +150,16 @@ def learned_trust(hidden: list[Hidden], domain: int, known_range, level: float) 
     rank = min((d + 1) / d * level, 1.0)
     at = np.quantile(np.concatenate(ratios), rank) if d >= _FEWEST_FOR_QUANTILE else 1.0
     return Trust(bias, max(1.0, float(at)), *known_range)
+
+
+def _bias_variance(excess, shares) -> float:
+    """Weighted mean of squared errors less what the item model explains, and one standard error more, to be safe."""
+    total = shares.sum()
+    if total == 0:
+        return np.inf
+    mean = shares @ excess / total
+    error = np.sqrt(shares @ (excess - mean) ** 2 / total / (total / _TIMES_HIDDEN))
+    return max(0.0, float(mean + error))
 
 
 def degrees_of_freedom(n_answers) -> np.ndarray:
