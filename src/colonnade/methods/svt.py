@@ -9,7 +9,7 @@ from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ._fitting import answer_of, ending_of, observed, rank_limit, silent
-from ._low_rank import Entries, Factors, leading, nothing, shrink
+from ._low_rank import Entries, Factors, SparsePlusLowRank, leading, nothing, shrink
 
 _STEP = 1.2  # Step size over one divided by the share of a column that is known.
 _GROWN = 2.0  # Ratio of a residual to the best so far from which the steps are too long.
@@ -97,7 +97,8 @@ def _iterate(e: Entries, tau, delta, limit, tol, max_iter, rng, progress) -> tup
     best, best_Y, best_step = np.inf, Y, 0
     for step in range(1, max_iter + 1):
         progress(step - 1, max_iter)
-        X, V = shrink(e.matrix(Y), none.U, none.V, tau, V, limit, rng, sweeps=2, all_at_once=True)
+        M = SparsePlusLowRank(e.matrix(Y), none.U, none.V)
+        X, V = shrink(M, tau, V, limit, rng, sweeps=2, all_at_once=True)
         residual = e.values - e.fitted(X.U * X.d, X.V)
         off = float(np.linalg.norm(residual) / size)
         if off <= tol:
