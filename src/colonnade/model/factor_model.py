@@ -169,8 +169,10 @@ def _update(e: Entries, summands: Summands, means, moments, precision, scale, pr
     entries, some = (e.begins, e.others, e.values, e.weights), summands.arrays
     given = summands.bases(moments, precision), means, moments, precision, scale, prior, shift, written
 
-    def work(piece: tuple[int, int]):
-        update_groups(*piece, entries, some, *given, memory_of(*piece, entries, some, means.shape[1], prior.shape[0]))
+    def work(piece):
+        lo, hi = piece
+        memory = memory_of(lo, hi, entries, some, means.shape[1], prior.shape[0])
+        update_groups(lo, hi, entries, some, *given, memory)
 
     in_threads(work, pieces(e.begins.size - 1, _cost(e, means.shape[1]), e.begins))
 

@@ -138,26 +138,15 @@ def learn(
         return fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
 
     if center in (False, "auto") and shrinkage in (0, "auto"):
-        space = space_with(center=False)
-        misfits = _misfits(space, observations.take(asked), partial(_row_means, observations)) if space.rank else 0
-        if misfits is not None:
-            choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
-            fit = "the known values fit exactly, up to rounding"
-            fit += f", except in {misfits} of {asked.size:,} columns that were tested" if misfits else ""
-            if space.rank == 0 and observations.values.any():
-                fit = "the complete columns are zero, so they do not explain the others"
-            return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
+        exact = _exact_fit(space_with(center=False), observations, asked, rank)
+        if exact is not None:
+            return exact
     if is_auto(shrinkage) and tame is not observations:
         return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=tame)
 
-    def without_judging(why: str) -> Lesson:
-        space, noise = space_with(center=center is True), 0.0 if shrinkage == "auto" else shrinkage
-        choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
-        return Lesson(space, noise, {**choices, "fit": why})
-
-    variances = space_with(center=center is True).variances
-    if variances.size and not 1e-280 < variances[0] < 1e280:
-        return without_judging("not tested, because squares of such numbers overflow; rescale the data")
+    space, noise = space_with(center=center is True), 0.0 if is_auto(shrinkage) else shrinkage
+    if space.rank and not 1e-280 < space.variances[0] < 1e280:
+        return _untested(space, noise, rank, "squares of such numbers overflow; rescale the data")
     n_full = observations.full_columns.size
     # A few columns say little of others: half of many full ones, with entries hidden, say more.
     if observations.n_observed[asked].sum() < FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
@@ -166,8 +155,26 @@ def learn(
             lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
             return _again(lesson, observations, rank)
     if asked.size == 0:
-        return without_judging("not tested, because there are too few complete columns and entries")
+        return _untested(space, noise, rank, "there are too few complete columns and entries")
     return _choose(space_with, ValidationColumns(observations.take(asked)), rank, center, shrinkage)
+
+
+def _exact_fit(space: ColumnSpace, o: Observations, asked, rank) -> Lesson | None:
+    """Plain least squares without a center, if they leave nothing but rounding of the asked columns."""
+    misfits = _misfits(space, o.take(asked), partial(_row_means, o)) if space.rank else 0
+    if misfits is None:
+        return None
+    choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
+    fit = "the known values fit exactly, up to rounding"
+    fit += f", except in {misfits} of {asked.size:,} columns that were tested" if misfits else ""
+    if space.rank == 0 and o.values.any():
+        fit = "the complete columns are zero, so they do not explain the others"
+    return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
+
+
+def _untested(space: ColumnSpace, noise: float, rank, why: str) -> Lesson:
+    choices = choices_in_words(space, space.center is not None, noise, rank, how="the numerical rank")
+    return Lesson(space, noise, {**choices, "fit": f"not tested, because {why}"})
 
 
 def _asked_columns(o: Observations, rng) -> np.ndarray:
