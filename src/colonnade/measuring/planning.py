@@ -20,7 +20,8 @@ from .theory import SampleSize, basis_coherence, corollary1, expected_distinct, 
 
 __all__ = ["Plan", "gaussian_coherence", "plan"]
 
-SPARE_COLUMNS, SPARE_ROWS = 2, 5  # Distinct ones beyond the rank; with fewer, the condition depends on the draw.
+# Distinct columns and rows beyond the rank; with fewer, the condition depends on the draw.
+SPARE_COLUMNS, SPARE_ROWS = 2, 5
 N_SIMULATED = 100  # Columns, wherever a basis is given.
 _SMALL = 10_000  # Cells: a table that people fill by hand.
 _WORTH_PLANNING = 0.4  # Share of a small table from which on a plan saves too little to be worth it.

@@ -18,7 +18,7 @@ from .verdict import EXACT, EXACT_IN_PART, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, V
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _MOST_WORK = 2e9  # Multiplications, about 2 s; the spectrum of all full columns is left out if it takes more.
 _STORED_COLUMNS = 2_000  # Columns of a completion on the disk that are read.
-_NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
+_NEGLIGIBLE = 1e-6  # Share of the largest deviation; smaller ones would only stretch the axis of the spectrum.
 _ROUNDING = 100  # Times the precision of a number of the usual size: errors up to here are rounding.
 
 

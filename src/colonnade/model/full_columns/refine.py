@@ -31,14 +31,14 @@ from .optimism import is_likely, leverages_of
 from .out_of_line import out_of_line
 from .wild_entries import Screening
 
-_SWEEPS = 3  # By default; 1 costs 0.4 % of the error in the mean over six sets, 4 change it by less than 0.2 %.
+_SWEEPS = 3  # Sweeps; 1 costs 0.4 % of the error in the mean over six sets, 4 change it by less than 0.2 %.
 _MOST_ROUNDS = 3  # Rounds of learning without outliers of partial columns: each may hide further ones.
 _GATHERED = 5, 0.2  # Outliers of a row, and share of its entries in partial columns, beyond which they are no typos.
 _TAUGHT_COLUMNS = 1_000, 10  # Partial columns from which the prior alone is learned, at least, and for each direction.
 _UNSURE_COLUMNS = 100  # Columns over which the uncertainty of the coefficients is averaged.
 _CHEAP = 3e8  # Multiplications of a sweep over rows that takes well under a second.
 _FAIR = 2.0  # Times the cost of solving the columns, which a sweep over rows may cost beyond that.
-_MOST_OPTIMISM = 2.0  # Beyond it an entry decides the move of its own row more than all others do: rows stay.
+_MOST_OPTIMISM = 2.0  # Optimism; beyond it an entry moves its own row more than all others do, so rows stay.
 _PIECES = 8  # Pieces of the rows for threads.
 _SMALL, _LARGE = 1e-70, 1e70  # Numbers between which products of two variances are floating-point numbers.
 
