@@ -1,9 +1,9 @@
 """How many columns and entries must be measured: what the theorems guarantee, and what is enough in practice.
 
 The guarantees are those of Wan, Yi, Zhang (2018), Matrix Completion from Non-Uniformly Sampled Entries. They
-are loose: they hold for every matrix of the given coherence. Exact recovery needs only that the full columns
-span the column space and that every other column is seen in enough rows to be determined, which for matrices
-without special structure are ``r`` of each; the practical numbers add a margin to that.
+are loose: they hold for every matrix of the given coherence. Exact recovery needs less: the full columns span the
+column space, and every other column is seen in enough rows to be determined. Matrices without special structure need
+``r`` of each; the practical numbers add a margin to that.
 """
 
 import math

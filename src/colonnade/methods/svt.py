@@ -34,9 +34,9 @@ def svt(
     It solves min tau |X|_* + |X|_F^2 / 2 subject to X = M on the observed entries, and is meant for exact data: entries
     are met, noise and all; stopped before that by `noise_std`, X is still too small. Weights are not used. Y is zero
     outside O, so nothing of size m x n is formed. Where some columns are full and the others sparse it needs ten times
-    the steps that it needs where as many entries are spread evenly, and more; and the matrix of least nuclear norm need
-    not be the true one (of a 1000 x 1000 matrix of rank 10, with 30 full columns and 40 entries of each other one, a
-    matrix 10 % off has a smaller norm).
+    the steps that it needs where as many entries are spread evenly, and more. The matrix of least nuclear norm need not
+    be the true one: a 1000 x 1000 matrix of rank 10 had 30 full columns and 40 entries in each other one, and a matrix
+    10 % off had a smaller norm.
 
     Parameters
     ----------
