@@ -151,7 +151,7 @@ def _tenths(within, key) -> tuple[float, float]:
 
 
 def _share_near(within, groups) -> float:
-    """Share of the groups with entries enough of which 80 to 98 % are within; NaN if there is none."""
+    """Share of the groups with enough entries where 80 to 98 % are within; NaN if there is none."""
     counts = np.bincount(groups)
     shares = np.bincount(groups, within)[counts >= _ENOUGH] / counts[counts >= _ENOUGH]
     return float(np.mean((shares >= 0.8) & (shares <= 0.98))) if shares.size else np.nan

@@ -142,7 +142,7 @@ class Data:
 
     @cached_property
     def half_known(self) -> np.ndarray:
-        """Samples in rows, of which the first half of the features is always known."""
+        """Samples in rows; the first half of the features is always known."""
         X = self.truth.T.copy()
         X[:, ROWS // 2 :] = self.dense.T[:, ROWS // 2 :]
         return X

@@ -130,7 +130,7 @@ def tests_of(mutant: Mutant, recorded: dict, most: float) -> list[str]:
 
 
 def untouched(recorded: dict) -> list[str]:
-    """Modules with functions of which no test without the marker "slow" runs any line."""
+    """Modules with functions that no test without the marker "slow" runs."""
     run = {
         line
         for entry in recorded.values()
@@ -205,7 +205,7 @@ def main(arguments) -> int:
         place = free.get()
         recorded = record(options.folder / "record.json", place)
         free.put(place)
-        print("Modules of which no quick test runs a function:", *(untouched(recorded) or ["none"]), flush=True)
+        print("Modules without a function that quick tests run:", *(untouched(recorded) or ["none"]), flush=True)
 
         def judge(number):
             place = free.get()

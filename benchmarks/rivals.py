@@ -162,8 +162,8 @@ def main(arguments) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks rivals", description=__doc__)
     parser.add_argument("--size", type=count, default=400, help="rows and columns")
     parser.add_argument("--rank", type=count, default=5)
-    parser.add_argument("--full", type=count, help="full columns, four times the rank unless told")
-    parser.add_argument("--entries", type=count, help="entries of each other column, eight times the rank unless told")
+    parser.add_argument("--full", type=count, help="full columns. Default: four times the rank")
+    parser.add_argument("--entries", type=count, help="entries of each other column. Default: eight times the rank")
     parser.add_argument(
         "--methods", type=_among(METHODS, "method"), default="", help="only those whose name has one of these in it"
     )

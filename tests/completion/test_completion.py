@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 import colonnade as co
 from colonnade import Status
 from colonnade.files.results.manifests import sealed
-from colonnade.model.full_columns.wild_entries import Whole, wild_entries
+from colonnade.model.full_columns.outlier_screening import Whole, extreme_entries
 
 from problems import hide, low_rank, relative_error
 
@@ -354,26 +354,26 @@ def test_an_entry_out_of_all_proportion_is_named(rng, dtype):
     L, R = low_rank(rng, 40, 30, 3)
     M = (L @ R + 0.1 * rng.standard_normal((40, 30))).astype(dtype)
     known, _ = hide(rng, M, 10, 12)
-    assert "wild" not in co.complete(known).choices
+    assert "suspicious values" not in co.complete(known).choices
     i, j = 7, co.Observations.from_dense(known).full_columns[3]
     known[i, j] = -99999
-    said = co.complete(known).choices["wild"]
+    said = co.complete(known).choices["suspicious values"]
     assert said.startswith(f"row 7 of column {j} is -99999, over 100 times any other")
     assert said in co.complete(known).summary()
     named = pd.DataFrame(known, columns=[f"c{k}" for k in range(30)])
-    assert f"of column 'c{j}' is -99999" in co.complete(named).choices["wild"]
+    assert f"of column 'c{j}' is -99999" in co.complete(named).choices["suspicious values"]
 
 
 def test_units_and_heavy_tails_are_not_out_of_proportion(rng):
     """Rows or columns in different units, and one in a hundred tables of heavy tails at most."""
     L, R = low_rank(rng, 40, 30, 3)
     for scaled in ((L @ R) * 10.0 ** rng.integers(-6, 7, (40, 1)), (L @ R) * 10.0 ** rng.integers(-6, 7, 30)):
-        assert wild_entries(Whole(co.Observations.from_dense(hide(rng, scaled, 10, 12)[0]))).rows.size == 0
+        assert extreme_entries(Whole(co.Observations.from_dense(hide(rng, scaled, 10, 12)[0]))).rows.size == 0
     ones = np.zeros((40, 30))
     ones[3, 4] = ones[5:9, 6:20] = 1.0
-    assert wild_entries(Whole(co.Observations.from_dense(ones))).rows.size == 0
+    assert extreme_entries(Whole(co.Observations.from_dense(ones))).rows.size == 0
     heavy = [co.Observations.from_dense(rng.pareto(1.5, (30, 20)) + 1) for _ in range(100)]
-    assert sum(wild_entries(Whole(o)).rows.size > 0 for o in heavy) <= 5
+    assert sum(extreme_entries(Whole(o)).rows.size > 0 for o in heavy) <= 5
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -27,7 +27,7 @@ KEPT = [2**53, 2**53 - 1, -(2**53), 2**53 + 2, 2**60, -(2**63), 0]
 
 
 def table(number):
-    """Whole numbers, one of which is `number`, in row 2 of column 1."""
+    """Whole numbers, with `number` in row 2 of column 1."""
     M = np.arange(1, 21, dtype=np.int64).reshape(5, 4)
     M[2, 1] = number
     return M

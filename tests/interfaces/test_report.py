@@ -156,14 +156,14 @@ def test_hostile_names_do_nothing():
     _, o = noisy(np.random.default_rng(0), names=HOSTILE)
     completion = co.complete(o)
     text = report_html(completion, command="colonnade complete '</script><script>'")
-    tame = report_html(
+    cleaned = report_html(
         replace(completion, solution=replace(completion.solution, observations=replace(o, column_names=None))),
         command="none",
     )
     page = Page(text)
     found = {tag for tag, _ in page.tags}
     # A name of 1 MB makes the files to download too large.
-    assert found == {tag for tag, _ in Page(tame).tags} - {"a"}
+    assert found == {tag for tag, _ in Page(cleaned).tags} - {"a"}
     assert all(attributes["src"].startswith("data:image/png") for tag, attributes in page.tags if tag == "img")
     assert script_kinds(page) == ["application/json", None]
     assert "\x1b" not in text and "\u202e" not in text and "x" * 100 not in text and len(text) < 3_000_000
@@ -244,7 +244,7 @@ def test_a_result_in_blocks_has_the_same_table(tmp_path, monkeypatch):
     assert "colonnade.complete_triples(paths, out" in text
 
 
-def test_wild_entries_are_left_out_of_the_picture(rng):
+def test_outliers_are_left_out_of_the_picture(rng):
     M = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 60))
     known = np.where(rng.random(M.shape) < 0.4, M, np.nan)
     known[:, :8] = M[:, :8]

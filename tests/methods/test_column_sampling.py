@@ -23,7 +23,7 @@ def noisy(rng, m=40, n=50, r=3):
 
 
 def spiked(rng, m=60, n=80):
-    """Rank 3, of which one direction is in four columns only, and these are large."""
+    """Rank 3: one direction is in four large columns only."""
     L, R = low_rank(rng, m, n, 3)
     R[2] = 0.0
     R[2, rng.choice(n, 4, replace=False)] = 50.0

@@ -14,7 +14,7 @@ from colonnade.model.table import scaled_table
 
 
 def gappy(rng, m, n, rank=3, noise=0.1, share=0.5):
-    """A table of low rank plus noise of which a share is seen, and the whole of it."""
+    """A table of low rank plus noise with a share of it seen, and the whole of it."""
     truth = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) + noise * rng.standard_normal((m, n))
     return np.where(rng.random((m, n)) < share, truth, np.nan), truth
 
@@ -211,7 +211,7 @@ def error_of(M, truth, **settings):
 
 
 def test_full_columns_that_lack_directions_hand_over_to_the_model(rng):
-    """Two full columns of eight directions tell little; the others, of which half is seen, tell all."""
+    """Two full columns of eight directions say little; the others, half seen, say all."""
     M, truth = gappy(rng, 60, 120, rank=8, noise=0.3)
     M[:, :2] = truth[:, :2]
     completion = co.complete(M)

@@ -88,21 +88,21 @@ def test_the_only_full_column_teaches_whatever_is_in_it(rng):
     known[:, 0] = M[:, 0]
     known[3, 0] = 1e6
     completion = co.complete(known)
-    assert np.isfinite(completion.to_dense()).all() and "wild" in completion.choices
+    assert np.isfinite(completion.to_dense()).all() and "suspicious values" in completion.choices
 
 
 def test_drawn_columns_keep_their_scales_without_the_wild_one(rng):
-    from colonnade.model.full_columns.wild_entries import without_wild
+    from colonnade.model.full_columns.outlier_screening import without_outliers
 
     M = rng.standard_normal((30, 40))
     o = co.observe(M, n_full_columns=10, n_entries=8, random_state=rng)
     at = o.indptr[o.full_columns[2]] + 4
     wild = replace(o, values=np.where(np.arange(o.values.size) == at, 1e5, o.values))
-    tame = without_wild(wild)
-    assert without_wild(o) is None
-    np.testing.assert_array_equal(tame.full_columns, np.delete(o.full_columns, 2))
-    np.testing.assert_array_equal(tame.full_scales, np.delete(o.full_scales, 2))
-    assert tame.n_observed[o.full_columns[2]] == 29 and tame.values.max() < 100
+    cleaned = without_outliers(wild)
+    assert without_outliers(o) is None
+    np.testing.assert_array_equal(cleaned.full_columns, np.delete(o.full_columns, 2))
+    np.testing.assert_array_equal(cleaned.full_scales, np.delete(o.full_scales, 2))
+    assert cleaned.n_observed[o.full_columns[2]] == 29 and cleaned.values.max() < 100
 
 
 def test_hidden_columns_keep_their_weights(rng):
@@ -131,7 +131,7 @@ def test_a_large_column_does_not_hide_the_typo_of_a_full_one(rng):
     assert hidden_error(completion.to_dense(), M, ~others) < 1.2 * before
     alone = known.copy()
     alone[:, partial[0]] = np.nan
-    said = co.complete(alone).choices["wild"]
+    said = co.complete(alone).choices["suspicious values"]
     assert f"row 7 of column {full[2]} is 10000" in said and "nothing was learned from it" in said
 
 

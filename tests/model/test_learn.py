@@ -154,9 +154,9 @@ def test_columns_of_zeros_say_nothing_of_the_noise(rng):
 @pytest.mark.parametrize("noise", [0.003, 0.01, 0.1])
 def test_the_rank_at_a_drop_and_the_noise_are_found(rng, noise):
     _, known, _ = noisy(rng, m=100, n=200, r=3, d=20, s=20, noise=noise)
-    lesson = learn(co.Observations.from_dense(known))
-    assert lesson.space.rank == 3
-    assert 0.5 < np.sqrt(lesson.noise_variance) / noise < 2
+    from_full = learn(co.Observations.from_dense(known))
+    assert from_full.space.rank == 3
+    assert 0.5 < np.sqrt(from_full.noise_variance) / noise < 2
 
 
 def test_a_given_shrinkage_of_numbers_without_variances(rng):
@@ -198,7 +198,7 @@ def test_no_single_entry_decides_the_noise():
 
 
 @pytest.mark.parametrize("wild", [999.0, 1e100, 1e300])
-def test_a_wild_entry_spoils_its_own_column_only(rng, wild):
+def test_an_outlier_spoils_its_own_column_only(rng, wild):
     M, known = noisy_problem(rng)
     hidden = np.isnan(known)
     hidden[:, 60] = False
@@ -355,7 +355,7 @@ def test_a_row_so_large_that_all_else_is_rounding_beside_it(rng, size):
     known, seen = hide(rng, M + 0.1 * rng.standard_normal(M.shape), 15, 20)
     known[3], seen[3] = size, True
     completion = co.complete(known, method="full columns")
-    assert completion.noise_variance > 0 and "stands at 80 places" in completion.choices["wild"]
+    assert completion.noise_variance > 0 and "stands at 80 places" in completion.choices["suspicious values"]
     if size == 1e14:
         assert np.sqrt(np.mean((completion.to_dense() - M)[~seen] ** 2)) < 0.3
     else:

@@ -156,10 +156,10 @@ def test_bad_numbers_of_sweeps_are_refused(rng, refine):
 def test_the_lesson_of_the_full_columns_is_not_changed(rng):
     _, known, _ = noisy(rng)
     o = co.Observations.from_dense(known)
-    lesson = learn(o)
-    copy = lesson.space.basis.copy()
-    _relearned(lesson.space, 0.25, _coefficients(lesson.space, 0.25, o), o.transposed())
-    np.testing.assert_array_equal(lesson.space.basis, copy)
+    from_full = learn(o)
+    copy = from_full.space.basis.copy()
+    _relearned(from_full.space, 0.25, _coefficients(from_full.space, 0.25, o), o.transposed())
+    np.testing.assert_array_equal(from_full.space.basis, copy)
 
 
 def test_directions_far_above_the_noise_leave_covariances_positive(rng):

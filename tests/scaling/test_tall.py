@@ -10,8 +10,8 @@ from colonnade.files.results.block_files import Block, write_entries
 from colonnade.files.results.checkpoints import publish_array
 from colonnade.files.results.disk_columns import FullColumns, RowFile
 from colonnade.model import directions
-from colonnade.model.full_columns.learn import Lesson
-from colonnade.model.full_columns.wild_entries import Screening
+from colonnade.model.full_columns.learn import FullColumnModel
+from colonnade.model.full_columns.outlier_screening import Screening
 from colonnade.model.kernels import gram_kernels
 from colonnade.scaling import block_solving, tall
 from colonnade.scaling.blocks import complete_triples
@@ -54,17 +54,17 @@ def test_the_answer_of_the_ordinary_path(rng, tmp_path, monkeypatch, with_prior,
     center = rng.standard_normal(m) if with_center else None
     M = M if center is None else M + center[:, None]
     space = co.ColumnSpace(U, np.ones(r), center, np.logspace(0, -2, r), np.nan, rng.standard_normal(m))
-    lesson = Lesson(space, 1e-4 if with_prior else 0.0, {})
+    from_full = FullColumnModel(space, 1e-4 if with_prior else 0.0, {})
     which = on_disk(tmp_path, U, M)
-    parts = tall.solve_by_row_blocks(tmp_path, which, lesson, 1024 * 16 * 8 * r, [Screening()] * len(which))
+    parts = tall.solve_by_row_blocks(tmp_path, which, from_full, 1024 * 16 * 8 * r, [Screening()] * len(which))
     Z, status = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     o = co.Observations.from_dense(M)
-    expected, expected_status = co.solve_columns(space, o, penalty=lesson.penalty)
+    expected, expected_status = co.solve_columns(space, o, penalty=from_full.penalty)
     np.testing.assert_array_equal(status, expected_status)
     assert Z[:3].tobytes() == expected.T[:3].tobytes()  # full columns
     for j in range(3, 40):
         U_O = U[~np.isnan(M[:, j])]
-        stacked = np.vstack([U_O, np.diag(np.sqrt(lesson.penalty))])
+        stacked = np.vstack([U_O, np.diag(np.sqrt(from_full.penalty))])
         condition = np.linalg.cond(stacked) if U_O.size else 1.0
         bound = 20 * r * np.finfo(float).eps * condition * np.linalg.norm(expected[:, j])
         assert np.isnan(Z[j]).all() == np.isnan(expected[:, j]).all()
@@ -74,11 +74,11 @@ def test_the_answer_of_the_ordinary_path(rng, tmp_path, monkeypatch, with_prior,
 def test_blocks_of_rows_and_of_columns_change_no_byte(rng, tmp_path):
     m, r = 5_000, 4
     U, M = columns_of_every_kind(rng, m, r)
-    lesson = Lesson(co.ColumnSpace(U, np.ones(r), None, np.ones(r), np.nan), 1e-3, {})
+    from_full = FullColumnModel(co.ColumnSpace(U, np.ones(r), None, np.ones(r), np.nan), 1e-3, {})
     which = on_disk(tmp_path, U, M)
     for memory in (1, 1e9):
-        together = tall.solve_by_row_blocks(tmp_path, which, lesson, memory, [Screening()] * len(which))
-        alone = [tall.solve_by_row_blocks(tmp_path, [k], lesson, 1e9, [Screening()])[0] for k in which]
+        together = tall.solve_by_row_blocks(tmp_path, which, from_full, memory, [Screening()] * len(which))
+        alone = [tall.solve_by_row_blocks(tmp_path, [k], from_full, 1e9, [Screening()])[0] for k in which]
         assert [part[0].tobytes() for part in together] == [part[0].tobytes() for part in alone]
 
 

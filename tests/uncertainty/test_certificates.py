@@ -216,7 +216,7 @@ def test_columns_of_other_units_are_not_recovered_for_being_small(rng):
 
 
 def test_a_table_in_which_hidden_full_columns_tell_nothing():
-    """Two rows, one of which two columns lack: none of the full columns can be filled from the others."""
+    """Two columns lack one of two rows: none of the full columns can be filled from the others."""
     known = np.array([[1, 0, 0, 2, 1, 2, 0, 2, 2, 0], [np.nan, 1, 1, 2, np.nan, 0, 1, 1, 1, 0]])
     completion = co.complete(known, center=True)
     assert completion.certificates().size == 10

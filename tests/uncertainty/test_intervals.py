@@ -141,7 +141,7 @@ def test_low_levels_hold_where_errors_go_to_one_side(kind):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_deviation_is_that_of_the_posterior(rng, weighted):
-    """The textbook formula for a Gaussian vector of which some entries are seen; both ways of computing it.
+    """The textbook formula for a Gaussian vector with some entries seen; both ways of computing it.
 
     Columns with many numbers of entries, one of them with none, are asked in any order and some entries twice.
     """
@@ -193,7 +193,7 @@ def test_predictions_of_all_doors_lie_within_their_interval(rng, tmp_path, dtype
         co.Completion.load(tmp_path / "saved").to_dense(),
     ]
     for filled in (*(door[i, j] for door in doors), completion.entries(i, j)):
-        told = ~np.isnan(filled)  # a column of which only zero rows are seen is not determined
+        told = ~np.isnan(filled)  # A column seen in zero rows only is not determined.
         assert told.mean() > 0.9 and (np.isnan(low) == ~told).all() and (np.isnan(high) == ~told).all()
         assert (low <= filled)[told].all() and (filled <= high)[told].all()
     assert (low[seen.ravel()] == high[seen.ravel()]).all()

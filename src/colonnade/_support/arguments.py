@@ -179,7 +179,7 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
     """
     given = np.asarray(value, dtype=object if isinstance(value, (list, tuple)) else None)
     if given.dtype.kind == "M":
-        given = given.astype("datetime64[us]")  # Of nanoseconds numpy makes integers, not dates.
+        given = given.astype("datetime64[us]")  # numpy makes integers of nanoseconds, not dates.
     if given.dtype.kind in "OM":
         given = np.vectorize(_dates_as_text, otypes=[object])(given)
     text = [isinstance(one, str) for one in given.flat] if given.dtype.kind in "OU" else [False]

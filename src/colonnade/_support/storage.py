@@ -20,12 +20,12 @@ from types import SimpleNamespace
 
 from .printable import printable
 
-OPTION = "--storage-option"  # Of the command line.
+OPTION = "--storage-option"  # The option of the command line.
 ATTEMPTS = 5  # Requests that are made before an error of the network is reported.
 _FIRST_WAIT = 0.2  # Seconds before the second attempt; doubled for each further one, 3 s in all.
 _TAIL = 1 << 16  # Bytes at the end of a file that are kept, because a Parquet footer is read several times.
 _PART = 1 << 26  # Bytes of a part of a large upload or download; a request of this size takes seconds.
-_SECONDS = {"connect_timeout": 10, "read_timeout": 60}  # Of one request of S3.
+_SECONDS = {"connect_timeout": 10, "read_timeout": 60}  # Seconds that one request of S3 may take.
 _PERMANENT = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError)
 _EXTRAS = {"s3": "remote", "s3a": "remote", "http": "remote", "https": "remote", "gs": "gcs", "gcs": "gcs"}
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)

@@ -14,11 +14,11 @@ from ..data.observations import Observations, as_observations
 from ..data.set_aside import choices_of
 from ..model.column_space import ColumnSpace
 from ..model.factors import thin_factors
-from ..model.full_columns.learn import Lesson
+from ..model.full_columns.column_outliers import typical_entries_of, unused_entries
+from ..model.full_columns.learn import FullColumnModel
 from ..model.full_columns.nothing_full import leave_out, nothing_known, refuse_nothing_full
-from ..model.full_columns.out_of_line import typical_entries_of, unused_entries
+from ..model.full_columns.outlier_screening import NOTHING, Screening, Whole, found_at, in_partial_columns, screened
 from ..model.full_columns.refine import learn_and_refine
-from ..model.full_columns.wild_entries import NOTHING, Screening, Whole, found_at, in_partial_columns, screened
 from ..model.learned import Learned, outliers
 from ..model.learner_choice import better_factor_model
 from ..model.selection import learn_table
@@ -184,28 +184,30 @@ def completed_by(solve, o: Observations, settings: Settings, bounds, random_stat
     checked = settings.checked(o.shape[0], o.full_columns.size)
     bounds, progress = checked_bounds(bounds), as_progress(progress)
     screening = screened(Whole(o))
-    lesson, optimism = _learned_from_full(o, screening, checked, random_state)
-    logger.debug("complete: solving the columns in %d directions", lesson.space.rank)
-    unused = unused_entries(lesson.space, o, lesson.penalty, screening)
+    from_full, optimism = _learned_from_full(o, screening, checked, random_state)
+    logger.debug("complete: solving the columns in %d directions", from_full.space.rank)
+    unused = unused_entries(from_full.space, o, from_full.penalty, screening)
     Z, status = (solve or _solve_here)(
-        lesson.space, o, in_partial_columns(o, unused), penalty=lesson.penalty, progress=progress
+        from_full.space, o, in_partial_columns(o, unused), penalty=from_full.penalty, progress=progress
     )
     solution = Solution(
         o,
-        lesson.space,
+        from_full.space,
         Z,
         status,
-        lesson.noise_variance,
+        from_full.noise_variance,
         bounds,
         optimism=optimism,
-        moved_rows=lesson.moved_rows,
+        moved_rows=from_full.moved_rows,
         unused=unused,
     )
-    choices = choices_of(o.origin) | lesson.choices | _words_of_data(solution, screening)
+    choices = choices_of(o.origin) | from_full.choices | _words_of_data(solution, screening)
     return Completion(solution, choices, run_facts(**vars(settings), bounds=bounds, random_state=random_state))
 
 
-def _learned_from_full(o: Observations, screening: Screening, settings: Settings, random_state) -> tuple[Lesson, float]:
+def _learned_from_full(
+    o: Observations, screening: Screening, settings: Settings, random_state
+) -> tuple[FullColumnModel, float]:
     """What is learned from the full columns, and how optimistic errors of entries left out are."""
     (m, n), d = o.shape, o.full_columns.size
     if d == n and is_auto(settings.rank):
@@ -215,11 +217,11 @@ def _learned_from_full(o: Observations, screening: Screening, settings: Settings
     return learn_and_refine(o, screening, **vars(settings), random_state=rng)
 
 
-def every_column_is_full(m: int, dtype) -> Lesson:
+def every_column_is_full(m: int, dtype) -> FullColumnModel:
     """A column space without a direction, because nothing is to be filled."""
     none = np.zeros(0)
     space = ColumnSpace(np.zeros((m, 0), dtype), none, None, none, np.nan)
-    return Lesson(space, 0.0, {"rank": "0, because every column is complete"})
+    return FullColumnModel(space, 0.0, {"rank": "0, because every column is complete"})
 
 
 def _solve_here(space, observations, unused, *, penalty, progress):

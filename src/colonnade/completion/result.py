@@ -25,7 +25,7 @@ from ..uncertainty.long_frame import certificate_frame, long_frame, values_and_e
 from ..uncertainty.verdict import Verdict
 from .view import SolutionView
 
-_SUSPICIOUS = "wild"  # The key in `choices` of what is said of suspicious values.
+_SUSPICIOUS = "suspicious values"  # The key in `choices` of what is said of suspicious values.
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._support.arguments import named
 from ..data.observations import Observations, place_of
-from ..model.full_columns.wild_entries import Found, found_at, wild_words
+from ..model.full_columns.outlier_screening import Found, found_at, screened_in_words
 
 
 def data_in_words(whole, screening, unused: Found, names, noise: float, bounds) -> dict:
@@ -25,7 +25,7 @@ def data_in_words(whole, screening, unused: Found, names, noise: float, bounds) 
     bounds : (float, float) or None
     """
     said = {
-        "wild": wild_words(whole, screening, unused, names, taught=noise == 0),
+        "suspicious values": screened_in_words(whole, screening, unused, names, is_used=noise == 0),
         "bounds": _bounds_words(whole, names, bounds),
     }
     return {about: words for about, words in said.items() if words}

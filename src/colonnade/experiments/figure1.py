@@ -1,9 +1,9 @@
 """Figure 1: how many full columns d and entries per column s exact recovery takes, against the rank r and the size n.
 
-For each n and r the smallest d and the smallest s are searched with which Algorithm 1 recovers M = M_L M_R, both
-factors Gaussian, to |M - M^|_F / |M|_F <= 1e-8 in all 10 independent trials. The paper leaves the search open. Here it
-goes upward from r, one by one; at each value the trials run one after the other until one fails, and the first value
-without a failure is the answer. While d is searched s is 3 r, while s is searched d is 2 r. Every trial has a matrix
+M = M_L M_R has Gaussian factors. For each n and r the smallest d and s are searched with which Algorithm 1
+recovers it in all 10 independent trials, to |M - M^|_F / |M|_F <= 1e-8. The paper leaves the search open. Here it goes
+upward from r, one by one. At each value the trials run one after the other until one fails; the first value without a
+failure is the answer. While d is searched s is 3 r, while s is searched d is 2 r. Every trial has a matrix
 of its own, the same in both searches; its columns and entries are drawn anew at every value of d and s.
 """
 

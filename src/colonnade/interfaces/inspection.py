@@ -13,7 +13,7 @@ from ..data.observations import Observations, as_observations
 from ..model.column_space import fit_column_space
 from ..model.full_columns.learn import learn
 from ..model.full_columns.nothing_full import nothing_known
-from ..model.full_columns.wild_entries import Whole, found_at, screened, wild_words
+from ..model.full_columns.outlier_screening import Whole, found_at, screened, screened_in_words
 from .skew import about_logarithms
 
 _SHOWN_VALUES = 30  # Singular values that are reported.
@@ -74,7 +74,7 @@ def inspect_observations(o: Observations) -> Inspection:
         raise ValueError(nothing_known(o.shape))
     whole = Whole(o)
     screening = screened(whole)
-    tame = screening.tame(o)
+    cleaned = screening.cleaned(o)
     columns = _side(o.n_observed, m)
     rows = _side(np.bincount(o.rows, minlength=m), n)
     method = _method(o, columns)
@@ -87,12 +87,12 @@ def inspect_observations(o: Observations) -> Inspection:
         "columns": columns,
         "rows": rows,
         "complete_side": _complete_side(columns, rows),
-        "spectrum": _spectrum(tame) if columns["full"] else None,
-        "trial": learn(o, tame=tame).choices if method == "full columns" and columns["partial"] else None,
+        "spectrum": _spectrum(cleaned) if columns["full"] else None,
+        "trial": learn(o, cleaned=cleaned).choices if method == "full columns" and columns["partial"] else None,
     }
     none = found_at(o, np.zeros(0, np.int64))
-    wild = wild_words(whole, screening, none, (o.row_names, o.column_names), taught=False)
-    advice = [f"Check the data first: {wild}."] if wild else []
+    outliers = screened_in_words(whole, screening, none, (o.row_names, o.column_names), is_used=False)
+    advice = [f"Check the data first: {outliers}."] if outliers else []
     about_skew = [] if method is None else about_logarithms(o)
     return Inspection(facts, advice=[*advice, *about_skew, *_advice(o, facts)])
 

@@ -12,7 +12,7 @@ from ..uncertainty.diagnostics import hold_out, spectrum
 
 _LARGE = 1e300  # Numbers from here on leave no room for a margin.
 _OUTLIER = 100.0  # Times the range of the middle half of the values: beyond it a value would be all that one sees.
-_POINTS = 1_500  # Of a scatter plot; more are a blot and a large file.
+_POINTS = 1_500  # Points of a scatter plot; more are a blot and a large file.
 _DIRECTIONS = 300  # Directions of the spectrum that are drawn.
 _FEW_DIRECTIONS = 10  # Directions up to which each has a tick of its own.
 

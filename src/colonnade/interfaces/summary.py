@@ -75,7 +75,7 @@ def _advice(completion) -> list[str]:
 
 def _trust(completion, table) -> list[str]:
     """The verdicts on the columns as lines; suspicious values come first."""
-    suspect = completion.choices.get("wild")
+    suspect = completion.choices.get("suspicious values")
     first = [f"check the data first: {suspect}"] if suspect else []
     lines = verdicts_in_words(completion, table)
     if completion.verdict.word == "do not use it":  # A column of noise about a level is recovered, but to no use.
@@ -91,7 +91,7 @@ def _unfilled(completion, j: int) -> dict:
 
 def label_of(choice: str) -> str:
     """The name of a choice as people read it."""
-    return {"wild": "Suspicious values"}.get(choice, choice.capitalize())
+    return choice.capitalize()
 
 
 def shown_choices(choices: dict, verdict: dict | None) -> list[tuple[str, str]]:
@@ -121,7 +121,7 @@ def in_words(summary: dict) -> list[str]:
     ]
     lines += [f"Advice: {sentence}" for sentence in summary["advice"]]
     if summary["trust"]:
-        choices.pop("wild", None)  # The first line on trust says it.
+        choices.pop("suspicious values", None)  # The first line on trust says it.
     lines += [f"{label_of(name)}: {words}." for name, words in shown_choices(choices, verdict)]
     return lines + [f"Trust: {line}." for line in summary["trust"]] + not_filled(summary)
 

@@ -1,9 +1,9 @@
 """How many columns and entries must be measured: what the theorems guarantee, and what is enough in practice.
 
 The guarantees are those of Wan, Yi, Zhang (2018), Matrix Completion from Non-Uniformly Sampled Entries. They
-are loose: they hold for every matrix of the given coherence. Exact recovery needs only that the full columns
-span the column space and that every other column is seen in enough rows to be determined, which for matrices
-without special structure are ``r`` of each; the practical numbers add a margin to that.
+are loose: they hold for every matrix of the given coherence. Exact recovery needs less: the full columns span the
+column space, and every other column is seen in enough rows to be determined. Matrices without special structure need
+``r`` of each; the practical numbers add a margin to that.
 """
 
 import math
@@ -20,7 +20,8 @@ from .theory import SampleSize, basis_coherence, corollary1, expected_distinct, 
 
 __all__ = ["Plan", "gaussian_coherence", "plan"]
 
-SPARE_COLUMNS, SPARE_ROWS = 2, 5  # Distinct ones beyond the rank; with fewer, the condition depends on the draw.
+# Distinct columns and rows beyond the rank; with fewer, the condition depends on the draw.
+SPARE_COLUMNS, SPARE_ROWS = 2, 5
 N_SIMULATED = 100  # Columns, wherever a basis is given.
 _SMALL = 10_000  # Cells: a table that people fill by hand.
 _WORTH_PLANNING = 0.4  # Share of a small table from which on a plan saves too little to be worth it.

@@ -20,7 +20,7 @@ from ..model.solve import Status
 from ._answers import completion_of, without_overflows
 from ._low_rank import Entries, Factors
 
-_HIDDEN_SHARE = 0.1  # Of the entries, hidden to choose settings: few enough to fit as well without them.
+_HIDDEN_SHARE = 0.1  # Share of the entries that is hidden to choose settings; the others fit as well without them.
 CLOSER = 0.01  # Share of the tolerance of a trial where fewer directions may do: exact data show it only then.
 BETTER = 0.999  # Share of the error so far that a larger rank must reach to be worth it.
 _FEW = 100  # Directions that may all be kept: their singular values take less than a second.

@@ -98,14 +98,22 @@ def transposed_times(E: sparse.csc_array, U) -> np.ndarray:
     return np.concatenate(in_threads(lambda piece: _columns_of(E, *piece).T @ U, _pieces_of(E.indptr, U.shape[1])))
 
 
-def top_triples(E, A, B, V, sweeps: int = 1) -> Factors:
-    """Singular triples of E + A B' by subspace iteration from V (n, k), as many as V has columns.
+class SparsePlusLowRank(NamedTuple):
+    """E + A B', with E sparse of shape (m, n), A (m, k) and B (n, k)."""
+
+    E: sparse.csc_array
+    A: np.ndarray
+    B: np.ndarray
+
+
+def top_triples(M: SparsePlusLowRank, V, sweeps: int = 1) -> Factors:
+    """Singular triples of M by subspace iteration from V (n, k), as many as V has columns.
 
     Warm starts are the point: between two steps of a method the space hardly moves, and one sweep is enough.
     """
     for _ in range(sweeps):
-        U = orthonormal(times(E, V) + A @ (B.T @ V))
-        W = transposed_times(E, U) + B @ (A.T @ U)
+        U = orthonormal(times(M.E, V) + M.A @ (M.B.T @ V))
+        W = transposed_times(M.E, U) + M.B @ (M.A.T @ U)
         V = orthonormal(W) if _ < sweeps - 1 else V
     V, d, P = np.linalg.svd(W, full_matrices=False)
     return Factors(U @ P.T, d, V)
@@ -129,15 +137,17 @@ def orthonormal(A) -> np.ndarray:
     return Q
 
 
-def shrink(E, A, B, by: float, V, limit: int, rng, sweeps: int = 1, all_at_once=False) -> tuple[Factors, np.ndarray]:
-    """The singular triples of E + A B' above `by`, lowered by it: at most `limit`, and as many as V (n, k) has.
+def shrink(
+    M: SparsePlusLowRank, by: float, V, limit: int, rng, sweeps: int = 1, all_at_once=False
+) -> tuple[Factors, np.ndarray]:
+    """The singular triples of M above `by`, lowered by it: at most `limit`, and as many as V (n, k) has.
 
     Also the directions to start from next time: those that nearly reach `by`, and some new ones if all of V did. So
     the rank grows little by little; or `all_at_once`, with more directions until one does not reach `by`.
     """
-    F = top_triples(E, A, B, V, sweeps)
+    F = top_triples(M, V, sweeps)
     while all_at_once and (F.d > by).all() and F.rank < limit:
-        F = top_triples(E, A, B, wider(rng, F.V, min(limit - F.rank, 5 + F.rank // 2)), 2 * sweeps)
+        F = top_triples(M, wider(rng, F.V, min(limit - F.rank, 5 + F.rank // 2)), 2 * sweeps)
     r = min(int((F.d > by).sum()), limit)
     V = wider(rng, F.V, min(limit - r, 3 + r // 4)) if r == F.rank else F.top(r + max(5, r // 3)).V
     return F.top(r)._replace(d=F.d[:r] - by), V
@@ -147,7 +157,7 @@ def leading(E, k: int, rng) -> Factors:
     """The top k singular triples of a sparse matrix, from a random start."""
     none = nothing(E.shape)
     wide = min(min(E.shape), k + 10)
-    return top_triples(E, none.U, none.V, rng.standard_normal((E.shape[1], wide)), sweeps=12).top(k)
+    return top_triples(SparsePlusLowRank(E, none.U, none.V), rng.standard_normal((E.shape[1], wide)), sweeps=12).top(k)
 
 
 def factors_of(A, B) -> Factors:

@@ -8,8 +8,8 @@ import numpy as np
 def rounding_share(dtype) -> float:
     """Half of the digits: the share of a column below which a residual counts as rounding.
 
-    A direction that is a smaller share of its column could not be told from the rounding errors of the others, and one
-    that is larger is known well enough that its own errors stay below this.
+    A direction with a smaller share of its column looks like rounding errors of the others. One with a larger share is
+    known so well that its own errors stay below this.
     """
     return float(np.sqrt(np.finfo(dtype).eps))
 

@@ -45,9 +45,9 @@ def optspace(
     """Complete a matrix as X S Y' by min over X, Y of min over S of 1/2 sum over O of (M - X S Y')^2.
 
     X and Y are points of two Grassmannians. The start is the singular value decomposition of the observed entries,
-    zero elsewhere; then go steps along conjugate gradients, in the metric that S S' and S'S define, each as far as the
-    objective falls with S fixed (the minimum of a polynomial of degree 4), after which S is solved for. Nothing of size
-    m x n is formed. Neither the paper's penalty on coherence nor weights are used.
+    zero elsewhere. Steps follow conjugate gradients, in the metric that S S' and S'S define. Each goes as far as the
+    objective falls with S fixed: the minimum of a polynomial of degree 4. Then S is solved for. Nothing of size m x n
+    is formed. Neither the paper's penalty on coherence nor weights are used.
 
     Parameters
     ----------
@@ -216,9 +216,9 @@ def _retracted(A):
 def _trials(o: Observations, unit: float, trim: bool, rng, progress) -> tuple[Factors, str]:
     """The answer of the rank with the least error on hidden entries, and what was left out of the start, in words.
 
-    Upwards, each from the last and the top of what that one leaves, so that small singular values are not lost beside
-    large ones, and if that is cheap from a start of its own, so that not all inherit the mistakes of the first; then
-    downwards, where the singular values of the best fall most.
+    Ranks first go upwards. Each begins at the last answer and the top of what that leaves, so that small singular
+    values are not lost beside large ones. If it is cheap, each also has a start of its own, so that not all inherit the
+    mistakes of the first. Then ranks go downwards, to where the singular values of the best answer fall most.
     """
     rest, hidden = hide(o, rng)
     e, ranks = Entries(rest, unit), ranks_to_try(largest_rank(rest))

@@ -20,7 +20,7 @@ from ._fitting import (
     row_means,
     silent,
 )
-from ._low_rank import Entries, Factors, distance, leading, nothing, shrink, wider
+from ._low_rank import Entries, Factors, SparsePlusLowRank, distance, leading, nothing, shrink, wider
 
 _PATH = 0.5 ** np.arange(1, 13)  # Penalties that are tried, as shares of the least one that gives X = 0.
 _PATH_TOL = 10.0  # Times the tolerance: penalties are compared by coarser answers.
@@ -165,7 +165,7 @@ class _Search:
         """shrink(X + length W P_O(M - X)), of length 1 / max(w)."""
         length, A = 1 / e.weights.max(), X.U * X.d
         E = e.matrix(length * e.weights * (e.values - e.fitted(A, X.V)))
-        return shrink(E, A, X.V, length * penalty, V, self.limit, self.rng, sweeps)
+        return shrink(SparsePlusLowRank(E, A, X.V), length * penalty, V, self.limit, self.rng, sweeps)
 
     def _more(self, V, shape) -> np.ndarray:
         return wider(self.rng, V, min(5, *(side - V.shape[1] for side in shape)))

@@ -9,7 +9,7 @@ from .._support.numbers import unit_of
 from .._support.threads import one_blas_thread
 from ..completion import Completion
 from ._fitting import answer_of, ending_of, observed, rank_limit, silent
-from ._low_rank import Entries, Factors, leading, nothing, shrink
+from ._low_rank import Entries, Factors, SparsePlusLowRank, leading, nothing, shrink
 
 _STEP = 1.2  # Step size over one divided by the share of a column that is known.
 _GROWN = 2.0  # Ratio of a residual to the best so far from which the steps are too long.
@@ -34,9 +34,9 @@ def svt(
     It solves min tau |X|_* + |X|_F^2 / 2 subject to X = M on the observed entries, and is meant for exact data: entries
     are met, noise and all; stopped before that by `noise_std`, X is still too small. Weights are not used. Y is zero
     outside O, so nothing of size m x n is formed. Where some columns are full and the others sparse it needs ten times
-    the steps that it needs where as many entries are spread evenly, and more; and the matrix of least nuclear norm need
-    not be the true one (of a 1000 x 1000 matrix of rank 10, with 30 full columns and 40 entries of each other one, a
-    matrix 10 % off has a smaller norm).
+    the steps that it needs where as many entries are spread evenly, and more. The matrix of least nuclear norm need not
+    be the true one: a 1000 x 1000 matrix of rank 10 had 30 full columns and 40 entries in each other one, and a matrix
+    10 % off had a smaller norm.
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ def _iterate(e: Entries, tau, delta, limit, tol, max_iter, rng, progress) -> tup
     best, best_Y, best_step = np.inf, Y, 0
     for step in range(1, max_iter + 1):
         progress(step - 1, max_iter)
-        X, V = shrink(e.matrix(Y), none.U, none.V, tau, V, limit, rng, sweeps=2, all_at_once=True)
+        M = SparsePlusLowRank(e.matrix(Y), none.U, none.V)
+        X, V = shrink(M, tau, V, limit, rng, sweeps=2, all_at_once=True)
         residual = e.values - e.fitted(X.U * X.d, X.V)
         off = float(np.linalg.norm(residual) / size)
         if off <= tol:

@@ -12,7 +12,7 @@ from ..data.frames import FrameForm
 from ..data.observations import Observations
 from ..data.xarrays import joined_origin, observations_like
 from .extending import extended
-from .full_columns.out_of_line import out_of_line, typical_entries_of
+from .full_columns.column_outliers import column_outliers, typical_entries_of
 from .solve import Status, name_overflows, solve_columns
 
 
@@ -68,7 +68,7 @@ def _refuse_others(completion) -> None:
 def _by_full_columns(completion, new: Observations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coefficients and status of new columns by the same space and penalty, and where entries have no part."""
     typical = typical_entries_of(completion.observations) or None
-    unused = out_of_line(completion.space, new, completion.penalty, None)
+    unused = column_outliers(completion.space, new, completion.penalty, None)
     likely = new.without(unused)
     return *solve_columns(completion.space, likely, penalty=completion.penalty, typical=typical), unused
 

@@ -9,6 +9,7 @@ found by alternating updates (variational Bayes, see `sweeps`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,29 +151,41 @@ def _cost(e: Entries, q: int) -> float:
     return q**2 * (0.5 * e.values.size + q * (e.begins.size - 1.0))
 
 
+class _Given(NamedTuple):
+    """The other side of an update, its moments and precisions, and scales, prior and shift of the side itself."""
+
+    means: np.ndarray
+    moments: np.ndarray
+    precision: np.ndarray
+    scale: np.ndarray
+    prior: np.ndarray
+    shift: np.ndarray
+
+
 def update_columns(table: ScaledTable, U, moments, precision, Z, covariance, logs, prior=None) -> None:
     """Update all columns, given the rows; `prior` is the precision of z, by default I."""
     n, r = table.shape[1], Z.shape[1] - 1
-    given = U, moments, precision, np.ones(n), np.eye(r) if prior is None else prior, np.zeros(r + 1)
-    _update(table.by_column, table.column_summands, *given, (Z, covariance, logs, np.zeros(0)))
+    given = _Given(U, moments, precision, np.ones(n), np.eye(r) if prior is None else prior, np.zeros(r + 1))
+    _update(table.by_column, table.column_summands, given, (Z, covariance, logs, np.zeros(0)))
 
 
 def update_rows(table: ScaledTable, Z, moments, precision, prior, shift, written) -> None:
     """Update all rows, given the columns: `written` are U, packed covariances, log determinants, expected squares."""
-    given = Z, moments, np.ones(table.shape[1]), precision, prior, shift
-    _update(table.by_row, table.row_summands, *given, written)
+    given = _Given(Z, moments, np.ones(table.shape[1]), precision, prior, shift)
+    _update(table.by_row, table.row_summands, given, written)
 
 
-def _update(e: Entries, summands: Summands, means, moments, precision, scale, prior, shift, written) -> None:
+def _update(e: Entries, summands: Summands, given: _Given, written) -> None:
     from .kernels.sweep_kernels import memory_of, update_groups
 
     entries, some = (e.begins, e.others, e.values, e.weights), summands.arrays
-    given = summands.bases(moments, precision), means, moments, precision, scale, prior, shift, written
+    bases, q, r = summands.bases(given.moments, given.precision), given.means.shape[1], given.prior.shape[0]
 
-    def work(piece: tuple[int, int]):
-        update_groups(*piece, entries, some, *given, memory_of(*piece, entries, some, means.shape[1], prior.shape[0]))
+    def work(piece):
+        lo, hi = piece
+        update_groups(lo, hi, entries, some, bases, *given, written, memory_of(lo, hi, entries, some, q, r))
 
-    in_threads(work, pieces(e.begins.size - 1, _cost(e, means.shape[1]), e.begins))
+    in_threads(work, pieces(e.begins.size - 1, _cost(e, q), e.begins))
 
 
 def weights_of(table: ScaledTable) -> np.ndarray:

@@ -10,7 +10,7 @@ from .directions import fix_signs
 from .learned import Learned
 from .solve import Status
 
-_NEGLIGIBLE = 1e-14  # Of the largest singular value: smaller directions are rounding.
+_NEGLIGIBLE = 1e-14  # Share of the largest singular value; smaller directions are rounding.
 
 
 def thin_factors(learned: Learned, o: Observations) -> tuple[ColumnSpace, np.ndarray, np.ndarray]:

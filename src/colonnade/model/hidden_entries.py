@@ -10,8 +10,8 @@ from .factor_model import FactorModel
 from .learned import HeldOutEntries
 from .table import ScaledTable, scaled_table
 
-HIDDEN_SHARE = 0.1  # Of the entries; a twentieth or a fifth choose the same settings on most tables.
-_PATTERN_SHARE = 0.2  # Of the complete columns or rows, where gaps follow a pattern.
+HIDDEN_SHARE = 0.1  # Share of the entries; a twentieth or a fifth choose the same settings on most tables.
+_PATTERN_SHARE = 0.2  # Share of the complete columns or rows that is hidden where gaps follow a pattern.
 _MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
 COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
 FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.

@@ -17,7 +17,7 @@ import numpy as np
 
 _LEAST_SHAPE = 1.0  # A variance counts as seen on two squares at least, so that none can run to zero.
 
-_DIGITS = 3  # Of the logarithms; further ones depend on the rounding of the squares.
+_DIGITS = 3  # Decimals of the logarithms; further ones depend on the rounding of the squares.
 
 
 @dataclass(frozen=True)

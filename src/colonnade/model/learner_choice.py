@@ -10,10 +10,10 @@ import numpy as np
 
 from .._support.numbers import HUGE
 from ..data.observations import Observations
+from .full_columns.column_outliers import solve_without_outliers
 from .full_columns.learn import learn
-from .full_columns.out_of_line import solve_in_line
+from .full_columns.outlier_screening import Whole, screened
 from .full_columns.refine import learn_and_refine
-from .full_columns.wild_entries import Whole, screened
 from .hidden_entries import OUTLIER
 from .learned import HeldOutEntries, Learned
 from .leaving_out import column_losses, is_no_chance
@@ -78,9 +78,9 @@ def _gains(o: Observations, found: HeldOutEntries) -> np.ndarray:
 def _predicted_by_full_columns(seen: Observations, rows, columns) -> np.ndarray:
     auto = dict.fromkeys(("rank", "center", "shrinkage", "refine"), "auto")
     screening = screened(Whole(seen))
-    lesson, _ = learn_and_refine(seen, screening, **auto, random_state=None)
-    space = lesson.space
-    coefficients, *_ = solve_in_line(space, seen, penalty=lesson.penalty, code=screening.code)
+    from_full, _ = learn_and_refine(seen, screening, **auto, random_state=None)
+    space = from_full.space
+    coefficients, *_ = solve_without_outliers(space, seen, penalty=from_full.penalty, code=screening.code)
     with np.errstate(over="ignore", invalid="ignore"):
         fitted = np.einsum("kr,kr->k", space.basis[rows], np.nan_to_num(coefficients.T[columns]))
         return fitted if space.center is None else fitted + space.center[rows]

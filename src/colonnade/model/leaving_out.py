@@ -21,7 +21,7 @@ FEW_ENTRIES = 30  # Left-out entries; fewer do not show how large errors are.
 MANY_COLUMNS = 20  # Columns from which each column, and not each entry, has one loss.
 LEAST_SHARE = 1e-10  # Share of an entry's variance; less noise is lost beside squares.
 _MOST_PAIRED = 1_000  # Entries of a column; in longer ones a single entry hardly changes the fit.
-_LEAST_LEFT = 1e-10  # Of the precision of an entry, left when a second is left out; less is rounding.
+_LEAST_LEFT = 1e-10  # Share of an entry's precision that is left without a second entry; less is rounding.
 
 
 def leave_one_out(space: ColumnSpace, o: Observations, noise_variances) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,8 @@ from .._support.threads import in_threads, one_blas_thread
 from .solve import Status
 
 _PIECE_CELLS = 1_000_000  # Cells that a thread predicts at a time: 8 MB.
-_PRODUCT_COLUMNS = 64  # Of every matrix product: with as many in each, further columns change no byte of the others.
+# Columns of every matrix product; with as many in each, further columns change no byte of the others.
+_PRODUCT_COLUMNS = 64
 
 
 def filled_columns(solution, which) -> np.ndarray:

@@ -11,9 +11,9 @@ import numpy as np
 from .._support.delegation import shown_of
 from ..data.observations import Observations
 from .column_space import ColumnSpace
+from .full_columns.column_outliers import moved_places
 from .full_columns.learn import penalty_of
-from .full_columns.out_of_line import moved_places
-from .full_columns.wild_entries import in_partial_columns
+from .full_columns.outlier_screening import in_partial_columns
 from .learned import Learned
 
 
@@ -71,7 +71,7 @@ class AnySolution:
 
     @cached_property
     def used(self) -> Observations:
-        """The entries that fill columns: under a prior all but the outliers; see `out_of_line`."""
+        """The entries that fill columns: under a prior all but the outliers; see `column_outliers`."""
         o = self.observations
         return o if self.unused is None else o.without(in_partial_columns(o, self.unused))
 

@@ -11,7 +11,7 @@ from .factor_model import FactorModel
 from .packed import as_int64, unpacked_all
 from .table import ScaledTable
 
-FIRST_VARIANCE = 1e-3  # Of the loadings of all directions together, in which a start is not quite sure of them.
+FIRST_VARIANCE = 1e-3  # Variance of the loadings of all directions together, because a start is not quite sure of them.
 LEAST_NOISE = 1e-8  # Variance in units of a row's spread: with less the small systems are lost in rounding.
 _SIGNAL_PART = 4  # The first quarter of the full columns' directions is left out of the first noise variance.
 

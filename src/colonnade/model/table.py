@@ -26,7 +26,7 @@ _REACH = 10.0  # Robust deviations at which entries are clipped before the sprea
 # had 1.3 to 2.8, and up to 14 times the error of the other side.
 _MIXED_UNITS = 0.9
 _UNIT_ROUNDS = 5  # Alternations between units and sizes.
-_LOG_VARIANCE = np.pi**2 / 8  # Of the logarithm of the size of a normal variable.
+_LOG_VARIANCE = np.pi**2 / 8  # Variance of the logarithm of the size of a normal variable.
 _FEWEST = 3  # Entries of a row from which its median deviation says something of its unit.
 
 
@@ -148,7 +148,7 @@ def _summands(e: Entries, is_full) -> Summands:
     in_rest = np.repeat(is_rest, lengths)
     of_rest = np.repeat(is_rest, counts)
     others[~in_rest] = e.others[~(of_rest | is_full[e.others])]
-    # Of the rest less than half is lacking, so that this table has at most twice as many cells as there are entries.
+    # Less than half of the rest is lacking, so this table has at most twice as many cells as there are entries.
     is_seen = np.zeros((np.count_nonzero(is_rest), is_full.size), bool)
     is_seen[np.repeat(np.arange(is_seen.shape[0]), counts[is_rest]), e.others[of_rest]] = True
     others[in_rest] = np.nonzero(~is_seen)[1]

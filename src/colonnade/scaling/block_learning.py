@@ -14,11 +14,11 @@ from .._support.threads import in_threads, one_blas_thread
 from ..data.observations import Observations, index_dtype, pointers_of
 from ..files.results.checkpoints import checksum_of_file
 from ..files.results.disk_columns import Blocks, FullColumns, RowFile, evenly, some_partial_columns
-from ..files.results.lessons import write_lesson, write_record
+from ..files.results.learned_files import write_full_column_model, write_record
 from ..model.column_space import fit_stored_column_space, is_tall
-from ..model.full_columns.learn import Lesson, choices_in_words, learn, with_mean
+from ..model.full_columns.learn import FullColumnModel, choices_in_words, learn, with_mean
+from ..model.full_columns.outlier_screening import Screening, code_places
 from ..model.full_columns.refine import learn_and_refine
-from ..model.full_columns.wild_entries import Screening, code_places
 
 _PARTIAL_COLUMNS = 20, 4_000  # that are looked at: at least and at most
 _PARTIAL_ENTRIES = 2_000_000  # that they have, about
@@ -72,8 +72,8 @@ def learn_from_blocks(
             together = np.concatenate([full.numbers, numbers])
             order = np.argsort(together)  # in which `complete` would see them
             here = screening.of(together[order])
-            lesson, optimism = _learned_at_once(joined(full.observations(), partial, order), here, settings)
-            write_lesson(folder, lesson, screening, optimism, words, full.shape[1])
+            from_full, optimism = _learned_at_once(joined(full.observations(), partial, order), here, settings)
+            write_full_column_model(folder, from_full, screening, optimism, words, full.shape[1])
             return
         fixed, choices = _judged_settings(full, partial, numbers, affordable, settings, screening)
         choices |= words
@@ -83,8 +83,8 @@ def learn_from_blocks(
             _learn_by_row_blocks(folder, full, memory, (fixed, choices), screening, mapped)
         else:
             observations = full.observations()
-            lesson = with_mean(learn(observations, tame=observations, **fixed), observations)
-            write_lesson(folder, lesson, screening, 1.0, choices)
+            from_full = with_mean(learn(observations, cleaned=observations, **fixed), observations)
+            write_full_column_model(folder, from_full, screening, 1.0, choices)
 
 
 def _untaught(folder: Path, entries: list[dict], m: int, screening: Screening) -> np.ndarray:
@@ -115,7 +115,7 @@ def joined(full: Observations, partial: Observations, order=None) -> Observation
     return o if order is None else replace(o.take(order), full_columns=np.flatnonzero(order < full.shape[1]))
 
 
-def _learned_at_once(o: Observations, screening: Screening, settings: dict) -> tuple[Lesson, float]:
+def _learned_at_once(o: Observations, screening: Screening, settings: dict) -> tuple[FullColumnModel, float]:
     """As `complete` does it."""
     seed = settings["random_state"]
     return learn_and_refine(o, screening, **{**settings, "random_state": None if seed is None else as_generator(seed)})
@@ -133,11 +133,15 @@ def _judged_settings(
     some = partial.take(judging)
     rows = _rows_to_judge_by(some, affordable)
     o = joined(Observations.from_dense(full.at_rows(rows)), at_rows(some, rows))
-    tame = screening.of(np.concatenate([full.numbers, numbers[judging]])).at_rows(rows).tame(o)
-    lesson = learn(o, tame=tame, **asked, random_state=settings["random_state"])
-    found = max(1, lesson.space.rank), lesson.space.center is not None, lesson.noise_variance
+    cleaned = screening.of(np.concatenate([full.numbers, numbers[judging]])).at_rows(rows).cleaned(o)
+    from_full = learn(o, cleaned=cleaned, **asked, random_state=settings["random_state"])
+    found = max(1, from_full.space.rank), from_full.space.center is not None, from_full.noise_variance
     words = f"judged on {rows.size:,} of {full.shape[0]:,} rows, because of the memory limit"
-    return dict(zip(names, found)), {**lesson.choices, "settings": words, "refine": "none, because of the memory limit"}
+    return dict(zip(names, found)), {
+        **from_full.choices,
+        "settings": words,
+        "refine": "none, because of the memory limit",
+    }
 
 
 def _rows_to_judge_by(o: Observations, most: int) -> np.ndarray:
@@ -187,8 +191,8 @@ def _learn_by_row_blocks(
         step = max(1, int(memory / 8 / (8 * d)))
         means = [full.read_rows(lo, min(lo + step, m)).mean(axis=1, dtype=np.float64) for lo in range(0, m, step)]
         space = replace(space, mean=np.concatenate(means))
-    lesson = Lesson(space, settings["shrinkage"], {**said, **choices})
-    write_record(folder, lesson, 1.0, {"basis": checksum_of_file(path)}, {}, screening)
+    from_full = FullColumnModel(space, settings["shrinkage"], {**said, **choices})
+    write_record(folder, from_full, 1.0, {"basis": checksum_of_file(path)}, {}, screening)
 
 
 def _block_rows(m: int, d: int, memory: float) -> int | None:

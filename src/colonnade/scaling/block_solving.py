@@ -12,11 +12,11 @@ import numpy as np
 from .._support.threads import InBackground, ahead
 from ..data.observations import Observations
 from ..files.results.block_files import missing, read_block, typical_entries, write_solution
-from ..files.results.lessons import read_lesson, read_model, read_screening
+from ..files.results.learned_files import read_full_column_model, read_model, read_screening
 from ..model.column_space import ColumnSpace
-from ..model.full_columns.learn import Lesson
-from ..model.full_columns.out_of_line import unused_entries
-from ..model.full_columns.wild_entries import Screening, in_partial_columns
+from ..model.full_columns.column_outliers import unused_entries
+from ..model.full_columns.learn import FullColumnModel
+from ..model.full_columns.outlier_screening import Screening, in_partial_columns
 from ..model.learned import outliers
 from ..model.shared import SharedModel
 from ..model.solve import solve_columns
@@ -52,10 +52,10 @@ def solve_block(
 
 def solver_of(folder: Path, facts: dict) -> Callable:
     """What solves blocks by what was learned: a function like `solve_used` without its first two arguments."""
-    lesson, shared = read_lesson(folder, facts, verify=False), read_model(folder, facts)
+    from_full, shared = read_full_column_model(folder, facts, verify=False), read_model(folder, facts)
     if shared is not None:
-        return partial(_solve_by_model, lesson.space, shared)
-    return partial(solve_used, lesson, read_screening(facts))
+        return partial(_solve_by_model, from_full.space, shared)
+    return partial(solve_used, from_full, read_screening(facts))
 
 
 def _solve_by_model(
@@ -67,13 +67,19 @@ def _solve_by_model(
 
 
 def solve_used(
-    lesson: Lesson, screening: Screening, first: int, entries: Observations, *, typical: float, n_threads=None
+    from_full: FullColumnModel,
+    screening: Screening,
+    first: int,
+    entries: Observations,
+    *,
+    typical: float,
+    n_threads=None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coefficients and status of a block of columns, and where in its values entries stand that are not used.
 
     Parameters
     ----------
-    lesson : Lesson
+    from_full : FullColumnModel
     screening : Screening
         Of all columns.
     first : int
@@ -82,9 +88,9 @@ def solve_used(
         As of `solve_block`.
     """
     here = screening.of(np.arange(first, first + entries.shape[1]))
-    unused = unused_entries(lesson.space, entries, lesson.penalty, here)
+    unused = unused_entries(from_full.space, entries, from_full.penalty, here)
     likely = entries.without(in_partial_columns(entries, unused))
-    return *solve_block(lesson.space, lesson.penalty, likely, typical=typical, n_threads=n_threads), unused
+    return *solve_block(from_full.space, from_full.penalty, likely, typical=typical, n_threads=n_threads), unused
 
 
 def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict) -> None:
@@ -110,8 +116,8 @@ def solve_here(run: Run, folder: Path, m: int, entries: list[dict], facts: dict)
 
 def solve_together(folder: Path, group: list[int], entries: list[dict], facts: dict, memory: float) -> None:
     """Write the solutions of some blocks where the basis does not fit into memory: it is read by blocks of rows."""
-    lesson = read_lesson(folder, facts, mapped=True, verify=False)
+    from_full = read_full_column_model(folder, facts, mapped=True, verify=False)
     whole = read_screening(facts)
     screenings = [whole.of(np.arange(entries[k]["first"], entries[k]["stop"])) for k in group]
-    for k, solution in zip(group, solve_by_row_blocks(folder, group, lesson, memory, screenings)):
+    for k, solution in zip(group, solve_by_row_blocks(folder, group, from_full, memory, screenings)):
         write_solution(folder, k, *solution)

@@ -44,14 +44,14 @@ from ..files.results.checkpoints import (
     working_folder,
 )
 from ..files.results.disk_columns import Blocks
-from ..files.results.lessons import lesson_on_disk, read_screening, write_lesson
+from ..files.results.learned_files import learned_on_disk, read_screening, write_full_column_model
 from ..files.results.manifests import manifest_of, write_manifest
 from ..files.results.remote_runs import working_address
 from ..files.results.saving import is_result
 from ..files.tables.dialects import DialectOptions
 from ..files.tables.reading import checked_fields, paths_of
 from ..model.full_columns.nothing_full import leave_out, no_full_column, nothing_known
-from ..model.full_columns.wild_entries import NOTHING, screened
+from ..model.full_columns.outlier_screening import NOTHING, screened
 from .block_grouping import grouped
 from .block_learning import learn_from_blocks
 from .block_solving import solve_here
@@ -243,7 +243,7 @@ def finish_blocks(folder: Path, triples: Triples, names, entries: list[dict], fa
 
 
 def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:
-    """The record of the lesson with what is to be said of the data."""
+    """The record of the model with what is to be said of the data."""
     noise, found, more = float(facts["noise_variance"]), whole.unused(), {}
     if facts["model"] is not None:
         found, more = NOTHING, outliers_in_words(found, names)
@@ -258,12 +258,12 @@ def _refuse_changed(run: Run, identity: dict) -> None:
 
 
 def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> dict:
-    """The record of the lesson, which is learned and written if it is not there yet."""
-    facts = lesson_on_disk(folder)
+    """The record of the model, which is learned and written if it is not there yet."""
+    facts = learned_on_disk(folder)
     if facts is None:
         run.progress("learning", 0, 1)
         patiently(partial(learn_blocks, folder, triples, entries, run.settings, run.memory))
-        facts = lesson_on_disk(folder)
+        facts = learned_on_disk(folder)
         run.progress("learning", 1, 1)
     return facts
 
@@ -271,7 +271,7 @@ def _learned(run: Run, folder: Path, triples: Triples, entries: list[dict]) -> d
 def learn_blocks(
     folder: Path, triples: Triples, entries: list[dict], settings: dict, memory: int, mapped: Callable = in_threads
 ) -> None:
-    """Learn from blocks of entries within a limit of memory, and write the lesson.
+    """Learn from blocks of entries within a limit of memory, and write the model.
 
     ``mapped(work, pieces)`` calls a function for pieces of rows, where all rows do not fit into memory.
     """
@@ -280,7 +280,7 @@ def learn_blocks(
         raise ValueError(nothing_known((m, n)))
     screening, memory = screened(Blocks(folder, entries, m)), memory - OWN_MEMORY
     if d == n and is_auto(rank):
-        write_lesson(folder, every_column_is_full(m, triples.dtype), screening)
+        write_full_column_model(folder, every_column_is_full(m, triples.dtype), screening)
         return
     if learned_model(folder, entries, (m, n), memory, settings, screening):
         return

@@ -10,9 +10,9 @@ from .._support.arguments import as_generator, is_auto
 from .._support.threads import one_blas_thread
 from ..data.observations import Observations
 from ..files.results.disk_columns import Blocks, evenly
-from ..files.results.lessons import write_model
+from ..files.results.learned_files import write_model
 from ..model.factors import thin_factors
-from ..model.full_columns.wild_entries import Screening
+from ..model.full_columns.outlier_screening import Screening
 from ..model.learned import Learned
 from ..model.learner_choice import FEW_FULL, better_factor_model
 from ..model.selection import learn_table

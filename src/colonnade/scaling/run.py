@@ -20,7 +20,7 @@ class Engine:
     group : function of (run, folder)
         Writes the entries that are not there yet; returns the triples, the names, and the records of all blocks.
     learn : function of (run, folder, triples, entries)
-        Learns, if that is not done yet; returns the record of the lesson.
+        Learns, if that is not done yet; returns the record of the model.
     solve : function of (run, folder, m, entries, facts)
         Writes the solutions that are not there yet.
     finish : function of (run, folder, triples, names, entries, facts, identity)

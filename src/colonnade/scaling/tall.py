@@ -26,9 +26,9 @@ from ..files.results.block_files import Block, array_path
 from ..files.results.checkpoints import read_array
 from ..files.results.disk_columns import RowFile, opened_basis
 from ..model.column_space import ColumnSpace
-from ..model.full_columns.learn import Lesson
-from ..model.full_columns.out_of_line import unused_entries, variances_of_rows
-from ..model.full_columns.wild_entries import Screening, in_partial_columns
+from ..model.full_columns.column_outliers import unused_entries, variances_of_rows
+from ..model.full_columns.learn import FullColumnModel
+from ..model.full_columns.outlier_screening import Screening, in_partial_columns
 from ..model.solve import Status, solve_columns
 
 _ROWS = 1024  # of which blocks of rows are multiples, as the sums of full columns are
@@ -80,7 +80,7 @@ class _Part:
 
 
 def solve_by_row_blocks(
-    folder: Path, blocks: list[int], lesson: Lesson, memory: float, screenings: list[Screening]
+    folder: Path, blocks: list[int], from_full: FullColumnModel, memory: float, screenings: list[Screening]
 ) -> list[tuple]:
     """Coefficients, shape (columns, r), and status of every block, with the basis read by blocks of rows.
 
@@ -89,27 +89,27 @@ def solve_by_row_blocks(
     The bytes depend neither on the blocks of rows nor on which blocks of columns are solved together. They agree with
     those of `solve_columns` up to rounding: about eps times the condition of U_O.
     """
-    m, r = lesson.space.basis.shape
+    m, r = from_full.space.basis.shape
     step = max(_ROWS, int(memory / 16 / (8 * r)) // _ROWS * _ROWS)
     with opened_basis(folder) as file, one_blas_thread():
-        sweep = _Sweep(RowFile(file, m, r, lesson.space.basis.dtype, is_new=False), lesson.space.center, step)
-        of_rows = np.concatenate([variances_of_rows(U, lesson.space.variances) for _, U, _ in sweep])
-        parts = [_opened(folder, k, m, lesson, one, of_rows) for k, one in zip(blocks, screenings, strict=True)]
-        _sum_up(sweep, parts, lesson.penalty)
-        _correct(sweep, parts, lesson.penalty)
-        _solve_the_rest(sweep, parts, lesson)
-        _fill_empty(sweep, parts, lesson.space)
-    dtype = lesson.space.basis.dtype
+        sweep = _Sweep(RowFile(file, m, r, from_full.space.basis.dtype, is_new=False), from_full.space.center, step)
+        of_rows = np.concatenate([variances_of_rows(U, from_full.space.variances) for _, U, _ in sweep])
+        parts = [_opened(folder, k, m, from_full, one, of_rows) for k, one in zip(blocks, screenings, strict=True)]
+        _sum_up(sweep, parts, from_full.penalty)
+        _correct(sweep, parts, from_full.penalty)
+        _solve_the_rest(sweep, parts, from_full)
+        _fill_empty(sweep, parts, from_full.space)
+    dtype = from_full.space.basis.dtype
     return [(_finished(part, dtype), part.status, part.unused) for part in parts]
 
 
-def _opened(folder: Path, k: int, m: int, lesson: Lesson, screening: Screening, of_rows) -> _Part:
+def _opened(folder: Path, k: int, m: int, from_full: FullColumnModel, screening: Screening, of_rows) -> _Part:
     """Block k without the entries of partial columns that are not used."""
     indptr = read_array(array_path(folder, k, "indptr"))
     rows, values = (read_array(array_path(folder, k, name), mapped=True) for name in ("rows", "values"))
-    n, r = indptr.size - 1, lesson.space.rank
+    n, r = indptr.size - 1, from_full.space.rank
     o = Block(0, n, indptr, rows, values).observations(m)
-    unused = unused_entries(lesson.space, o, lesson.penalty, screening, of_rows)
+    unused = unused_entries(from_full.space, o, from_full.penalty, screening, of_rows)
     gone = in_partial_columns(o, unused)
     if gone.size:
         indptr = indptr - np.searchsorted(gone, indptr)
@@ -215,9 +215,9 @@ def _correct(sweep: _Sweep, parts: list[_Part], penalty) -> None:
         part.status[np.flatnonzero(which)[~(moved <= _MENDED * size)]] = Status.UNDETERMINED
 
 
-def _solve_the_rest(sweep: _Sweep, parts: list[_Part], lesson: Lesson) -> None:
+def _solve_the_rest(sweep: _Sweep, parts: list[_Part], from_full: FullColumnModel) -> None:
     """Third pass, if it is needed: columns that the sums do not settle, compressed by QR."""
-    r = lesson.space.rank
+    r = from_full.space.rank
     rest = [(part, j) for part in parts for j in np.flatnonzero(part.status == Status.UNDETERMINED)]
     compressed = [np.zeros((0, r + 1))] * len(rest)
     for lo, U, center in sweep if rest else ():
@@ -228,7 +228,7 @@ def _solve_the_rest(sweep: _Sweep, parts: list[_Part], lesson: Lesson) -> None:
         values, none = stack[:, r].copy(), np.zeros(0, np.int64)
         o = Observations((stack.shape[0], len(rest)), pointers, index, values, None, none)
         space = ColumnSpace(np.ascontiguousarray(stack[:, :r]), np.ones(r), None, np.ones(r), np.nan)
-        Z, status = solve_columns(space, o, penalty=lesson.penalty, typical=float(r))
+        Z, status = solve_columns(space, o, penalty=from_full.penalty, typical=float(r))
         for k, (part, j) in enumerate(rest):
             part.Z[j], part.status[j] = Z[:, k], status[k]
 

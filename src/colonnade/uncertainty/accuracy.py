@@ -10,7 +10,13 @@ import numpy as np
 
 from .._support.numbers import BLOCK_CELLS
 from ..model.column_space import no_variances
-from ..model.full_columns.trials import ErrorScales, Trials, error_scales, noise_of, trials
+from ..model.full_columns.held_out_predictions import (
+    ErrorScales,
+    HeldOutPredictions,
+    error_scales,
+    noise_of,
+    predict_held_out,
+)
 from ..model.leverage import whole_and_noise
 from ..model.posterior import deviations, plain_noise
 from ..model.prediction import entries_at, filled_columns, keep_in_bounds, sizes_of_terms
@@ -18,7 +24,7 @@ from ..model.solution import AnySolution, Solution
 from .calibration import Calibration, calibrate
 from .draws import LEVEL, NORMAL, column_deviations, drawn_tables, model_deviations, refuse_infinite
 from .factor_posterior import mean_deviations, noise_std
-from .held_out import scores_of_columns, scores_of_trials
+from .held_out import scores_of_columns, scores_of_predictions
 from .means import MOST_FULL, mean_errors, means_and_ends
 from .student import from_normal
 from .table_calibration import TableCalibration, calibrate_table
@@ -47,13 +53,13 @@ class Accuracy:
         return self.solution.some_columns(_CALIBRATION_COLUMNS, n_full=n_full)
 
     @cached_property
-    def trials(self) -> Trials:
-        return trials(self.calibration_columns())
+    def held_out(self) -> HeldOutPredictions:
+        return predict_held_out(self.calibration_columns())
 
     @cached_property
     def error_scales(self) -> ErrorScales:
         able = self.solution.by_columns and self.solution.has_variances
-        return error_scales(self.trials) if able else ErrorScales()
+        return error_scales(self.held_out) if able else ErrorScales()
 
     @property
     def noise_std(self) -> float:
@@ -77,8 +83,8 @@ class Accuracy:
             sample = s.learned_columns()
             return calibrate_table(sample.learned, sample.observations, self.n_columns_learned_from)
         known = s.noise_variance > 0 or np.isfinite(s.space.noise_std)
-        by_column = bool(self.trials.is_left_out.all())
-        scores = scores_of_trials(self.trials)
+        by_column = bool(self.held_out.is_left_out.all())
+        scores = scores_of_predictions(self.held_out)
         return calibrate(scores, s.shape[0], noise=self.predicted_noise, is_noise_known=known, by_column=by_column)
 
     def deviations(self, rows, columns) -> np.ndarray:
@@ -108,7 +114,7 @@ class Accuracy:
         calibration = self.calibration
         if isinstance(calibration, TableCalibration):
             return self._calibration_of(columns).column_factors
-        known = None if self.solution.is_on_disk else self.trials
+        known = None if self.solution.is_on_disk else self.held_out
         result = np.empty(columns.size)
         for at, here, block in self.solution.by_blocks(columns):
             which, places = np.unique(here, return_inverse=True)

@@ -25,7 +25,7 @@ _FEWEST = 20  # Scores below which no interval is narrower than that of normal e
 _ENOUGH = 100  # Scores from which the two sides of an interval may differ.
 _FAR = 10.0  # Typical scores at which squares are cut: one outlier must not set the factor of its row or column.
 _MOST_PREDICTED = 5_000  # Scores by which the strength of factors is learned; more change it by less than 3 %.
-_MEDIAN_SQUARE = 0.4549  # Of a standard normal variable.
+_MEDIAN_SQUARE = 0.4549  # Median square of a standard normal variable.
 JUDGED_AT = 0.9  # Level of the intervals whose score decides whether their sides differ.
 ALL_ALIKE = InverseGamma(1e12, 1e12)  # All groups have the factor 1, whatever their scores.
 

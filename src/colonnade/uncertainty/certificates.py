@@ -12,8 +12,8 @@ import numpy as np
 from .._support.numbers import CACHE_CELLS
 from .._support.threads import one_blas_thread
 from ..model.column_space import ColumnSpace, fit_column_space, with_offset
+from ..model.full_columns.held_out_predictions import noise_of
 from ..model.full_columns.optimism import optimism_of
-from ..model.full_columns.trials import noise_of
 from ..model.leaving_out import leave_one_out
 from ..model.posterior import fitted_variances
 from ..model.solve import Status, solve_columns

@@ -8,17 +8,17 @@ import numpy as np
 
 from ..data.gap_weights import gap_weights
 from ..model.column_space import fit_column_space
-from ..model.full_columns.trials import Trials, trials
+from ..model.full_columns.held_out_predictions import HeldOutPredictions, predict_held_out
 from ..model.leaving_out import FEW_ENTRIES
 from ..model.prediction import entries_at, keep_in_bounds
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
-from .held_out import scores_of_held_out, scores_of_trials
+from .held_out import scores_of_held_out, scores_of_predictions
 from .verdict import EXACT, EXACT_IN_PART, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _MOST_WORK = 2e9  # Multiplications, about 2 s; the spectrum of all full columns is left out if it takes more.
 _STORED_COLUMNS = 2_000  # Columns of a completion on the disk that are read.
-_NEGLIGIBLE = 1e-6  # Of the largest deviation: smaller ones would only stretch the axis of the spectrum.
+_NEGLIGIBLE = 1e-6  # Share of the largest deviation; smaller ones would only stretch the axis of the spectrum.
 _ROUNDING = 100  # Times the precision of a number of the usual size: errors up to here are rounding.
 
 
@@ -96,12 +96,12 @@ def hold_out(completion) -> HeldOut | None:
         return None
     whole = completion.solution
     some = whole.some_columns(_STORED_COLUMNS)
-    known = completion.accuracy.trials if some is whole else trials(some)
-    tried = Trials(*(figures[known.is_left_out] for figures in known))
+    known = completion.accuracy.held_out if some is whole else predict_held_out(some)
+    tried = HeldOutPredictions(*(figures[known.is_left_out] for figures in known))
     columns = np.unique(tried.columns)
     if tried.errors.size < FEW_ENTRIES or columns.size < 2:
         return None
-    scores = scores_of_trials(tried)
+    scores = scores_of_predictions(tried)
     scores = scores if scores.weights.any() else scores._replace(weights=np.ones(scores.errors.size))
     within, low, high = _tested(completion, scores, np.isin(tried.columns, columns[::2]))
     truth, predicted = entries_at(some, tried.rows, tried.columns).astype(np.float64), tried.predicted.copy()

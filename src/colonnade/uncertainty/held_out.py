@@ -6,8 +6,8 @@ import numpy as np
 
 from ..data.gap_weights import gap_weights
 from ..data.observations import Observations
+from ..model.full_columns.held_out_predictions import HeldOutPredictions, left_out
 from ..model.full_columns.optimism import optimism_of
-from ..model.full_columns.trials import Trials, left_out
 from ..model.learned import Learned
 from ..model.solve import Status
 from .calibration import Scores
@@ -27,16 +27,18 @@ def scores_of_held_out(learned: Learned, o: Observations) -> Scores:
     return Scores(found.rows[known], found.columns[known], errors, found.deviations[known], weights, others)
 
 
-def scores_of_trials(trials: Trials) -> Scores:
+def scores_of_predictions(held_out: HeldOutPredictions) -> Scores:
     """Scores of entries of partial columns that were left out, and of hidden full columns."""
-    return Scores(trials.rows, trials.columns, trials.errors, trials.deviations, trials.weights, trials.others)
+    return Scores(
+        held_out.rows, held_out.columns, held_out.errors, held_out.deviations, held_out.weights, held_out.others
+    )
 
 
-def scores_of_columns(completion, which, trials: Trials | None = None) -> Scores:
-    """Scores of all entries of some columns, each left out in turn, or those of `trials` for columns that have them."""
-    if trials is not None and trials.is_left_out.all():
-        own, tried = np.isin(trials.columns, which), np.isin(which, trials.columns)
-        found = Scores(*(figures[own] for figures in scores_of_trials(trials)))
+def scores_of_columns(completion, which, held_out: HeldOutPredictions | None = None) -> Scores:
+    """Scores of all entries of some columns, each left out in turn, or its `held_out`."""
+    if held_out is not None and held_out.is_left_out.all():
+        own, tried = np.isin(held_out.columns, which), np.isin(which, held_out.columns)
+        found = Scores(*(figures[own] for figures in scores_of_predictions(held_out)))
         found = found._replace(weights=np.ones(found.rows.size))
         if tried.all():
             return found

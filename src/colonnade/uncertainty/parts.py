@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-_DEGREES = 4.0  # Of the errors: rows and columns have factors besides, which are not known yet.
+_DEGREES = 4.0  # Degrees of freedom of the errors; rows and columns have factors besides, which are not known yet.
 _USUAL = np.log(2.0)  # Deviation of log a and log b: a part is wrong by a factor of two, more or less.
-_MEDIAN = 0.6745  # Of the size of a standard normal variable.
+_MEDIAN = 0.6745  # Median size of a standard normal variable.
 _ENOUGH = 100  # Errors from which the parts are told apart.
 
 

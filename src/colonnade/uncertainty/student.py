@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_FARTHEST = 200.0  # Of y^2 / k, so that no end of an interval leaves floating point: e^100 scales at most.
+_FARTHEST = 200.0  # Largest y^2 / k; no end of an interval leaves floating point: e^100 scales at most.
 
 
 def to_normal(x, degrees) -> np.ndarray:

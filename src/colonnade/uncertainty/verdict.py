@@ -12,7 +12,8 @@ import numpy as np
 
 LEVEL = 0.9  # Level of intervals whose coverage is judged, that pages show, and that draws agree with.
 _SMALL = 0.5  # Error as a share of the spread: at half of it, a filled value says more than the mean does.
-_LARGE = 0.95  # The same: from here on less than a tenth of the variance is explained, so the mean does as well.
+# Share of the spread; from here on less than a tenth of the variance is explained, and the mean does as well.
+_LARGE = 0.95
 NARROW, WIDE = 0.8, 0.98  # Coverage of 90 % intervals that is near enough.
 _ROUNDING = 1e-6  # Share of the spread below which an error is rounding, so that coverage means nothing.
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from ..._support.storage import Url, read_range
 from ...data.observations import Observations, index_dtype, pointers_of
-from ...model.full_columns.wild_entries import NOTHING, Found, found_at, in_partial_columns
+from ...model.full_columns.outlier_screening import NOTHING, Found, found_at, in_partial_columns
 from .block_files import ENTRIES, Block, array_path
 from .checkpoints import npy_header, place_of_array, read_array
 
 
 class Blocks:
-    """All columns, block by block from the disk; what `wild_entries.Whole` is in memory."""
+    """All columns, block by block from the disk; what `outlier_screening.Whole` is in memory."""
 
     def __init__(self, folder: Path, entries: list[dict], m: int):
         self._folder, self._entries, self._m = folder, entries, m

@@ -78,7 +78,7 @@ def write_manifest(
     names : (list or None, list or None)
         Of rows and of columns.
     space : dict
-        What `lessons` writes of what was learned.
+        What `learned_files` writes of what was learned.
     blocks : list of dict
         Of each block its columns, counts and checksums.
     bounds : (float, float) or None

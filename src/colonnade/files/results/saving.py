@@ -9,7 +9,7 @@ from ...completion import Completion
 from ...model.storing import arrays_of_learned, facts_of_learned
 from .block_files import array_path
 from .checkpoints import publish_array
-from .lessons import write_space
+from .learned_files import write_space
 from .manifests import FACTS, holds_only_a_result, read_facts, write_manifest
 from .remote_runs import folder_of
 from .stored_solution import StoredSolution

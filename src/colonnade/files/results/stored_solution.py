@@ -23,7 +23,7 @@ from ..tables.kinds import memory_size
 from .block_files import array_path
 from .checkpoints import publish_json, read_array
 from .disk_columns import evenly, partial_choice, side_by_side
-from .lessons import read_lesson, read_model
+from .learned_files import read_full_column_model, read_model
 from .manifests import FACTS, FOLDER, SEAL, files_of, read_names, sealed
 
 _OPEN_BLOCKS = 4  # Blocks that stay in memory.
@@ -44,9 +44,13 @@ class StoredSolution(AnySolution):
         self.shape, self.dtype = tuple(facts["shape"]), np.dtype(facts["dtype"])
         is_small = 8.0 * facts["shape"][0] * facts["rank"] < memory_size()
         is_whole = facts["whole"] is not None
-        lesson = read_lesson(folder, facts["space"], mapped=not is_whole, verify=is_whole or is_small)
-        self.space, self.noise_variance, self.moved_rows = lesson.space, lesson.noise_variance, lesson.moved_rows
-        self.choices, self.run = lesson.choices, dict(facts["run"])
+        from_full = read_full_column_model(folder, facts["space"], mapped=not is_whole, verify=is_whole or is_small)
+        self.space, self.noise_variance, self.moved_rows = (
+            from_full.space,
+            from_full.noise_variance,
+            from_full.moved_rows,
+        )
+        self.choices, self.run = from_full.choices, dict(facts["run"])
         self.optimism = float(facts["space"]["optimism"])
         self.bounds = None if facts["bounds"] is None else tuple(float(b) for b in facts["bounds"])
         self._shared: SharedModel | None = read_model(folder, facts["space"])

@@ -66,7 +66,7 @@ def read_excel(
     needed_module("openpyxl", "excel")
     needed_module("pyarrow", "cli")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Of openpyxl, about styles and features that are not read here.
+        warnings.simplefilter("ignore")  # openpyxl warns about styles and features that are not read here.
         found = _sheet(path, sheet, limit)
     nothing = _NOTHING.union(missing)
     lines = [[_as_text(cell, nothing) for cell in row] for row in found.rows[:SAMPLE_LINES]]

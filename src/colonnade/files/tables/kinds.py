@@ -60,7 +60,7 @@ _OTHERS = {
     b"\xd0\xcf\x11\xe0": "it is an old or encrypted Excel file: save it as xlsx without a password",
     b"ARROW1": "it is an Arrow file: save it as Parquet",
 }
-_MARKS_OF_TEXT = b"\xff\xfe", b"\xfe\xff"  # Of UTF-16 and UTF-32.
+_MARKS_OF_TEXT = b"\xff\xfe", b"\xfe\xff"  # The marks of UTF-16 and UTF-32.
 TIMES_ARRAY, TIMES_TABLE = 4.0, 8.0  # How often 8 bytes a cell are in memory at the peak of `complete`, measured.
 TIMES_TEXT = 3.0  # How often names are in memory while they are read, measured.
 _AS_TRIPLES = "complete it by blocks, from a file of triples"

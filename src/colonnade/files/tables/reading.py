@@ -30,7 +30,7 @@ from .triples import DEFAULT_FIELDS, read_triples
 from .wide_csv import read_csv
 from .zarr import read_zarr
 
-_NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of numbers"  # In messages about cells.
+_NO_NUMBERS = "not numbers", "not a number", "not numeric", "no column of numbers"  # Parts of messages about cells.
 _UNNAMED_INDEX = r"__index_level_\d+__"  # The name that pandas gives it in a Parquet file.
 
 

@@ -11,7 +11,7 @@ import click
 
 from ..._support.storage import OPTION, as_path, options_of, without_secrets
 
-_STORAGE = "colonnade.storage_options"  # Where the context of click keeps them.
+_STORAGE = "colonnade.storage_options"  # The key under which the context of click keeps the options.
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 

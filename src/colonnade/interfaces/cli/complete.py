@@ -31,6 +31,7 @@ from ._scores import lines_of
 
 _SHOWN_SCORES = 10  # Lines on the terminal; the file has all.
 _FEWEST_SCORED = 3  # Full columns that colonnade.leaderboard.scores needs.
+_OWN_METHODS = "auto", "factor model", "full columns"  # These have intervals.
 _SCORES_MODEL = (
     "Scores: computed by colonnade.leaderboard.scores, a separate model for column means. They differ from the means of"
     " the filled table. --rank, --center, --shrinkage, --refine and --bounds do not affect them."
@@ -163,11 +164,7 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
     options["center"] = {"auto": "auto", "yes": True, "no": False}[options["center"]]
     engine = chosen_engine(inputs, options)
     _refuse_method_of_memory(engine, options)
-    if entries is not None and options["method"] not in ("auto", "factor model", "full columns"):
-        method = options["method"].replace("_", "-")
-        raise click.UsageError(f"--entries writes intervals, but {method} has none; leave out --method or --entries")
-    if (how["rounding"] or intervals) and options["method"] not in ("auto", "factor model", "full columns"):
-        raise click.UsageError("--round and --intervals need uncertainties, but this --method has none; leave it out")
+    _refuse_without_intervals(options["method"], entries, how["rounding"] or intervals)
     if options.pop("dry_run"):
         dry_run(inputs, options, engine)
         return
@@ -195,10 +192,7 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         _write_report(completion, report, _file_name(inputs), force)
     outputs = [*outputs, *(path for path in (scores, listed, report) if path is not None)]
     if as_json:
-        facts: dict[str, object] = {
-            "inputs": [str(path) for path in inputs],
-            "outputs": [str(path) for path in outputs],
-        }
+        facts: dict = {"inputs": [str(path) for path in inputs], "outputs": [str(path) for path in outputs]}
         facts |= {} if scores is None else {"scores": _SCORES_MODEL}
         say(json.dumps({**facts, **summary, "seconds": round(time.perf_counter() - started, 3)}, allow_nan=False))
     else:
@@ -212,11 +206,22 @@ def command(inputs, outputs, entries, scores, report, strict, as_json, force, **
         raise failure
 
 
+def _refuse_without_intervals(method: str, entries, is_interval_needed) -> None:
+    """Refuse options that write intervals beside a method that has none."""
+    if method in _OWN_METHODS:
+        return
+    if entries is not None:
+        method = method.replace("_", "-")
+        raise click.UsageError(f"--entries writes intervals, but {method} has none; leave out --method or --entries")
+    if is_interval_needed:
+        raise click.UsageError("--round and --intervals need uncertainties, but this --method has none; leave it out")
+
+
 def _refuse_method_of_memory(engine: str, options: dict) -> None:
     """Refuse what blocks and clusters cannot do: they fill columns, by a method of colonnade's own."""
     if engine == "memory" and options.get("engine") != "dask":
         return
-    if options["method"] not in ("auto", "factor model", "full columns"):
+    if options["method"] not in _OWN_METHODS:
         method = options["method"].replace("_", "-")
         raise click.UsageError(f"--method {method} cannot be used in blocks or on a cluster; use --engine memory")
     if options["orientation"] == "rows":

@@ -18,7 +18,7 @@ from ...data.frames import is_frame
 from ...data.observations import Observations, refuse_infinite
 from ...data.sources import real_dtype
 from ...model.full_columns.learn import learn, with_mean
-from ...model.full_columns.wild_entries import without_wild
+from ...model.full_columns.outlier_screening import without_outliers
 from ...model.prediction import keep_in_bounds
 from ...model.solution import Solution
 from ...model.solve import solve_columns
@@ -158,17 +158,17 @@ class CompleteSideImputer(Imputer):
         if completion.rank or observations.partial_columns.size:
             return completion
         # Nothing is to be filled now, so `complete` did not look for a space; new samples may need one.
-        tame = without_wild(observations) or observations
-        lesson = with_mean(learn(observations, tame=tame, **settings), tame)
-        coefficients, _ = solve_columns(lesson.space, observations, penalty=lesson.penalty)
+        cleaned = without_outliers(observations) or observations
+        from_full = with_mean(learn(observations, cleaned=cleaned, **settings), cleaned)
+        coefficients, _ = solve_columns(from_full.space, observations, penalty=from_full.penalty)
         assert isinstance(completion.solution, Solution)  # It is in memory.
         solution = replace(
             completion.solution,
-            space=lesson.space,
-            noise_variance=lesson.noise_variance,
+            space=from_full.space,
+            noise_variance=from_full.noise_variance,
             coefficients=coefficients,
         )
-        return replace(completion, solution=solution, choices=lesson.choices)
+        return replace(completion, solution=solution, choices=from_full.choices)
 
     def _keep(self, completion: Completion) -> None:
         self.rank_ = completion.rank

@@ -11,7 +11,7 @@ from ..._support.arguments import is_auto
 from ...completion import Completion, complete
 from ...data.observations import Observations, index_dtype
 from ...model.column_space import ColumnSpace
-from ...model.full_columns.out_of_line import solve_in_line
+from ...model.full_columns.column_outliers import solve_without_outliers
 from ...model.solve import Status
 from .common import CompleteSideImputer, no_complete
 from .low_rank import LowRankImputer
@@ -96,7 +96,9 @@ class CompleteRowsImputer(CompleteSideImputer):
             return
         observations = _rows_as_columns(samples.shape, at, known)
         space = _in_precision(self._space, samples.dtype)
-        coefficients, status, _ = solve_in_line(space, observations, penalty=self._penalty, n_threads=n_threads)
+        coefficients, status, _ = solve_without_outliers(
+            space, observations, penalty=self._penalty, n_threads=n_threads
+        )
         np.matmul(coefficients.T, space.basis.T, out=predicted)
         if space.center is not None:
             predicted += space.center

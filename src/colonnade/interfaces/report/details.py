@@ -13,7 +13,7 @@ from ...uncertainty.diagnostics import HeldOut, spectrum
 from ..plots import Palette, draw_calibration, draw_spectrum
 from .cells import plain_name, shown_command
 
-MOST_ROWS = 300  # Of the table of columns.
+MOST_ROWS = 300  # Rows of the table of columns.
 WORST_FIRST = tuple(verdict.value for verdict in reversed(ColumnVerdict) if not verdict.is_good)
 # Colours that stand for those of the page, which knows whether it is dark.
 _STAND_INS = Palette("#010203", "#010204", "#010205", "#010206")

@@ -11,7 +11,7 @@ import numpy as np
 from ...files.tables.csv import guarded
 from .cells import Cells
 
-_MOST_BYTES = 500_000  # Of each file: both of them and the pictures stay below 3 MB.
+_MOST_BYTES = 500_000  # Bytes of each file: both of them and the pictures stay below 3 MB.
 _MOST_CELLS = 30_000  # Above it a table is not even written as text to see how large it is.
 
 

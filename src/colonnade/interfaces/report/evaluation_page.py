@@ -20,7 +20,8 @@ _MOST_LINES = 40  # Models in the picture.
 _MOST_REMARKS = 60  # Remarks on the page.
 _MOST_SURPRISES = 8  # Questions per new model.
 _NEIGHBOURS = 2  # Known models shown above and below each new one.
-_LEFT, _WIDTH, _STEP, _TOP = 250.0, 440.0, 20.0, 12.0  # Of the picture, in units of its view box.
+# Left margin, width, line height and top margin of the picture, in units of its view box.
+_LEFT, _WIDTH, _STEP, _TOP = 250.0, 440.0, 20.0, 12.0
 
 
 def write_evaluation_report(scores, path, *, command: str | None = None, force: bool = False) -> None:

@@ -10,7 +10,7 @@ from .cells import LEVEL, Cells, Units, cells_at, evenly, name_of, parts_of, som
 from .charts import bars_chart, coverage_chart, prediction_chart, series_chart
 from .maps import gap_map
 
-_MOST_POINTS = 500  # Of the scatter plot; more are a blot.
+_MOST_POINTS = 500  # Points of the scatter plot; more are a blot.
 _MOST_IN_SERIES = 150  # Values of one row or column in its chart, which is 300 pixels wide.
 _WORST = 3  # Rows and columns that are shown.
 _FEWEST_IN_GROUP = 15  # Held-out values; the share of fewer is chance.

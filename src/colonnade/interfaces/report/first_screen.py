@@ -75,7 +75,7 @@ def _next(completion, summary: dict, found: HeldOut | None, worst: list) -> list
         return ["Nothing: the table had no gaps."]
     is_exact = completion.learned is not None and completion.learned.is_exact
     steps = []
-    suspect = choices.get("wild") or choices.get("outliers")
+    suspect = choices.get("suspicious values") or choices.get("outliers")
     if suspect:
         steps.append(f"Check the data first: {suspect}.")
     steps += {

@@ -12,7 +12,7 @@ from .cells import Cells, Units, name_of
 
 _TAILS = 2, 98  # Percent of the known values between which colours change: outliers must not flatten the rest.
 _PIXELS = 400  # The least width and height of a picture, so that smoothing by the browser does not blur the cells.
-_DIGITS = 5  # Of numbers that a pointer shows.
+_DIGITS = 5  # Significant digits of numbers that a pointer shows.
 _GAP_GRID = 120, 160  # Rows and columns of the map of gaps.
 _UNSURE = 179, 84, 30  # Colour of an interval as wide as the data, over the page.
 _MISSING = 31, 95, 168  # Colour of gaps.

@@ -15,7 +15,7 @@ from .downloads import downloads
 from .first_screen import first_screen
 from .rendering import rendered
 
-_MOST_CELLS = 20_000  # Of the heat maps: with values and intervals at most 600 kB.
+_MOST_CELLS = 20_000  # Cells of the heat maps: with values and intervals at most 600 kB.
 _MOST_RANKED = 150_000  # Cells by which the least certain rows and columns are found: about a second.
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...completion import Completion, complete
 from ...data.observations import Observations
-from ...model.full_columns.out_of_line import solve_in_line
-from ...model.full_columns.wild_entries import Whole, rare_code
+from ...model.full_columns.column_outliers import solve_without_outliers
+from ...model.full_columns.outlier_screening import Whole, rare_code
 from ...model.leaving_out import leave_one_out, size_of
 from ...model.solution import Solution
 from ._measuring import Measurements
@@ -65,7 +65,7 @@ def _learned_from(observations: Observations, learned, rank, settings) -> Comple
     A = without_gaps(o.take(learned).to_dense())
     learner = complete(_with_columns(o, learned, A), **settings)
     code = rare_code(Whole(o))
-    coefficients, status, unused = solve_in_line(learner.space, o, penalty=learner.penalty, code=code)
+    coefficients, status, unused = solve_without_outliers(learner.space, o, penalty=learner.penalty, code=code)
     unseen = np.setdiff1d(np.arange(m), o.rows)
     choices = {**learner.choices, "gaps": f"filled in {int(gaps.sum()):,} of {learned.size:,} full columns to learn"}
     space = learner.space

@@ -10,8 +10,8 @@ from ..._support.numbers import unit_of
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations
 from ...model.column_space import ColumnSpace, fit_column_space
+from ...model.full_columns.held_out_predictions import left_out
 from ...model.full_columns.learn import penalty_of
-from ...model.full_columns.trials import left_out
 from ...model.solve import solve_columns
 from ..row_selection import grow_rows, select_rows
 from ._completing import completion_of, without_gaps

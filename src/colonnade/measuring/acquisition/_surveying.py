@@ -21,7 +21,7 @@ from ._forecasting import more_columns_pay
 from ._measuring import Measurements
 
 _SPARE = 2  # Entries beyond the rank that must fit before a column counts as explained.
-_SURE = 30  # Further ones for the first such column, because data of few different numbers fit by chance.
+_SURE = 30  # Further entries of the first such column, because data of few different numbers fit by chance.
 _GROWTH = 1.1  # Growth of the number of full columns between two tests of whether more pay.
 _FEW = 4  # Full columns before the first such test, and half of what would balance both kinds of columns.
 _MOST_GAPS = 0.2  # Share of a column that may be missing where it still counts as read in full.

@@ -15,8 +15,8 @@ from ..._support.arguments import as_generator
 from ...completion import Completion
 from ...data.observations import Observations
 from ...model.column_space import ColumnSpace, fit_column_space, no_variances
-from ...model.full_columns.out_of_line import solve_in_line
-from ...model.full_columns.wild_entries import Whole, rare_code
+from ...model.full_columns.column_outliers import solve_without_outliers
+from ...model.full_columns.outlier_screening import Whole, rare_code
 from ...model.solution import Solution
 from ...uncertainty.means import mean_errors, means_and_ends
 
@@ -57,7 +57,7 @@ def scores_of_chosen(observations: Observations, level: float, rng) -> tuple[np.
     How far scores are off is seen on the full columns: each is taken for a new one, with rows chosen without it. With
     fewer than 10 of them nothing checks the intervals.
     """
-    (caution, unbiased), factor = _lesson_of_known(observations, level, rng)
+    (caution, unbiased), factor = _learned_from_known(observations, level, rng)
     mean, half = _means(_completion(observations, _prior(observations), caution), level, unbiased)
     return mean, np.where(half > 0, half, 0.0) * factor if factor < np.inf else np.where(half > 0, np.inf, 0.0)
 
@@ -130,7 +130,9 @@ def _rows_for_the_sum(F, g, k: int) -> np.ndarray:
 def _completion(observations: Observations, prior: ColumnSpace, caution: float) -> Completion:
     noise = caution * prior.noise_std**2
     code = rare_code(Whole(observations))
-    coefficients, status, unused = solve_in_line(prior, observations, penalty=noise / prior.variances, code=code)
+    coefficients, status, unused = solve_without_outliers(
+        prior, observations, penalty=noise / prior.variances, code=code
+    )
     return Completion(Solution(observations, prior, coefficients, status, noise, unused=unused))
 
 
@@ -142,7 +144,7 @@ def _means(completion: Completion, level: float, unbiased: bool) -> tuple[np.nda
     return mean, (high - low) / 2
 
 
-def _lesson_of_known(o: Observations, level: float, rng) -> tuple[tuple[float, bool], float]:
+def _learned_from_known(o: Observations, level: float, rng) -> tuple[tuple[float, bool], float]:
     """Caution, whether to unbias, and the factor by which intervals must be wider, that serve the known models best."""
     d, partial = o.full_columns.size, o.partial_columns
     if d < _FEWEST_KNOWN or partial.size == 0:

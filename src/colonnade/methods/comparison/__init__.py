@@ -39,10 +39,10 @@ def compare(
 ) -> Comparison:
     """Run methods on the same data and measure how well they predict entries that they were not shown.
 
-    Of data with gaps, a share of the entries of every partial column is hidden. Of a Source, or a matrix without gaps,
-    methods that work on known entries are given d full columns and s entries of every other column, as `observe` draws
-    them, and those that choose read about as many. They are judged by entries drawn from the whole matrix; those that
-    a method has read count as exact. That is the comparison of Section 4.2 of Wan, Yi and Zhang (2018), with
+    In data with gaps, a share of the entries of every partial column is hidden. A Source, or a matrix without gaps, is
+    sampled: methods that work on known entries get d full columns and s entries of every other column, as `observe`
+    draws them. Methods that choose read about as many. They are judged by entries drawn from the whole matrix; those
+    that a method has read count as exact. That is the comparison of Section 4.2 of Wan, Yi and Zhang (2018), with
     ``methods=["algorithm1", "nystrom", "nystrom_r"]``.
 
     Parameters

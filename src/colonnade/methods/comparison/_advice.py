@@ -10,7 +10,7 @@ from ...model.leaving_out import is_no_chance
 from ._results import Finished, label
 
 _EXACT = 1e-8  # Relative error up to which data count as recovered.
-_HOPELESS = 0.9  # Of the error of predicting the row means, from which no method can be trusted.
+_HOPELESS = 0.9  # Share of the error of row means; from here on no method can be trusted.
 _SLIGHT = 1.01  # Ratio of two errors up to which neither method is preferred, even if it is no chance.
 _LARGE = (
     1.25  # Ratio to the least error beyond which an error is never called about equal; the advice then names chance.

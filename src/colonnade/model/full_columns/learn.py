@@ -18,8 +18,8 @@ from ...data.observations import Observations
 from ..column_space import ColumnSpace, fit_about_means, fit_column_space, rank_ladder, truncated, with_offset
 from ..leaving_out import FEW_ENTRIES, MANY_COLUMNS, is_no_chance, leave_one_out
 from ..solve import solve_columns
+from .outlier_screening import without_outliers
 from .validation import ValidationColumns, best_noise, losses_with_midpoints, with_midpoints
-from .wild_entries import without_wild
 
 _ASKED_ENTRIES = 4_000  # Entries of partial columns that are left out.
 _ASKED_COLUMNS = 20, 200  # Columns of these entries, at least and at most.
@@ -41,7 +41,7 @@ _SURELY_ROUNDING = 1e3  # Times the machine epsilon; errors up to here are round
 
 
 @dataclass(frozen=True)
-class Lesson:
+class FullColumnModel:
     """What was learned before any column is filled.
 
     Attributes
@@ -72,14 +72,14 @@ class Lesson:
         return penalty_of(self.space, self.noise_variance)
 
 
-def with_mean(lesson: Lesson, tame: Observations) -> Lesson:
-    """The lesson that also knows the mean of the full columns, where a prior about zero would make it zero.
+def with_mean(from_full: FullColumnModel, cleaned: Observations) -> FullColumnModel:
+    """The model that also knows the mean of the full columns, where a prior about zero would make it zero.
 
-    `tame` are the observations from which something is learned.
+    `cleaned` are the observations from which something is learned.
     """
-    if not lesson.noise_variance or lesson.space.center is not None:
-        return lesson
-    return replace(lesson, space=replace(lesson.space, mean=_row_means(tame)))
+    if not from_full.noise_variance or from_full.space.center is not None:
+        return from_full
+    return replace(from_full, space=replace(from_full.space, mean=_row_means(cleaned)))
 
 
 def penalty_of(space: ColumnSpace, noise_variance: float) -> np.ndarray:
@@ -98,8 +98,8 @@ def learn(
     center="auto",
     shrinkage="auto",
     random_state=None,
-    tame: Observations | None = None,
-) -> Lesson:
+    cleaned: Observations | None = None,
+) -> FullColumnModel:
     """Learn the column space, and choose what is "auto" among rank, center and shrinkage (the noise variance).
 
     Exactly low-rank data are recognised by the partial columns, which then fit to rounding, and get the paper's plain
@@ -115,17 +115,17 @@ def learn(
     shrinkage : float or "auto"
     random_state : None, int or numpy Generator
         Draws the partial columns whose entries are left out; None draws the same ones every time.
-    tame : Observations, optional
+    cleaned : Observations, optional
         The same without outliers, if these are known from a whole that the observations belong to.
     """
-    if tame is None:
-        tame = without_wild(observations) or observations
+    if cleaned is None:
+        cleaned = without_outliers(observations) or observations
     if not is_auto(shrinkage) and shrinkage > 0:
-        observations = tame
+        observations = cleaned
     if not any(is_auto(value) for value in (rank, center, shrinkage)):
         space = fit_column_space(observations, rank=rank, center=center)
         choices = choices_in_words(space, center, shrinkage, rank)
-        return Lesson(space, shrinkage, {**choices, "fit": "not tested, because every setting was given"})
+        return FullColumnModel(space, shrinkage, {**choices, "fit": "not tested, because every setting was given"})
     rng = as_generator(0 if random_state is None else random_state)
     asked = _asked_columns(observations, rng)
 
@@ -138,36 +138,45 @@ def learn(
         return fit_column_space(observations, rank=None if rank == "auto" else rank, center=center)
 
     if center in (False, "auto") and shrinkage in (0, "auto"):
-        space = space_with(center=False)
-        misfits = _misfits(space, observations.take(asked), partial(_row_means, observations)) if space.rank else 0
-        if misfits is not None:
-            choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
-            fit = "the known values fit exactly, up to rounding"
-            fit += f", except in {misfits} of {asked.size:,} columns that were tested" if misfits else ""
-            if space.rank == 0 and observations.values.any():
-                fit = "the complete columns are zero, so they do not explain the others"
-            return Lesson(space, 0.0, {**choices, "fit": fit}, is_exact=True)
-    if is_auto(shrinkage) and tame is not observations:
-        return learn(tame, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=tame)
+        exact = _exact_fit(space_with(center=False), observations, asked, rank)
+        if exact is not None:
+            return exact
+    if is_auto(shrinkage) and cleaned is not observations:
+        return learn(cleaned, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, cleaned=cleaned)
 
-    def without_judging(why: str) -> Lesson:
-        space, noise = space_with(center=center is True), 0.0 if shrinkage == "auto" else shrinkage
-        choices = choices_in_words(space, center is True, noise, rank, how="the numerical rank")
-        return Lesson(space, noise, {**choices, "fit": why})
-
-    variances = space_with(center=center is True).variances
-    if variances.size and not 1e-280 < variances[0] < 1e280:
-        return without_judging("not tested, because squares of such numbers overflow; rescale the data")
+    space, noise = space_with(center=center is True), 0.0 if is_auto(shrinkage) else shrinkage
+    if space.rank and not 1e-280 < space.variances[0] < 1e280:
+        return _untested(space, noise, rank, "squares of such numbers overflow; rescale the data")
     n_full = observations.full_columns.size
     # A few columns say little of others: half of many full ones, with entries hidden, say more.
     if observations.n_observed[asked].sum() < FEW_ENTRIES or asked.size < MANY_COLUMNS <= n_full // 2:
         pretended = _pretend(observations, rng)
         if pretended is not None:
-            lesson = learn(pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, tame=pretended)
-            return _again(lesson, observations, rank)
+            from_full = learn(
+                pretended, rank=rank, center=center, shrinkage=shrinkage, random_state=rng, cleaned=pretended
+            )
+            return _again(from_full, observations, rank)
     if asked.size == 0:
-        return without_judging("not tested, because there are too few complete columns and entries")
+        return _untested(space, noise, rank, "there are too few complete columns and entries")
     return _choose(space_with, ValidationColumns(observations.take(asked)), rank, center, shrinkage)
+
+
+def _exact_fit(space: ColumnSpace, o: Observations, asked, rank) -> FullColumnModel | None:
+    """Plain least squares without a center, if they leave nothing but rounding of the asked columns."""
+    misfits = _misfits(space, o.take(asked), partial(_row_means, o)) if space.rank else 0
+    if misfits is None:
+        return None
+    choices = choices_in_words(space, False, 0.0, rank, how="the numerical rank")
+    fit = "the known values fit exactly, up to rounding"
+    fit += f", except in {misfits} of {asked.size:,} columns that were tested" if misfits else ""
+    if space.rank == 0 and o.values.any():
+        fit = "the complete columns are zero, so they do not explain the others"
+    return FullColumnModel(space, 0.0, {**choices, "fit": fit}, is_exact=True)
+
+
+def _untested(space: ColumnSpace, noise: float, rank, why: str) -> FullColumnModel:
+    choices = choices_in_words(space, space.center is not None, noise, rank, how="the numerical rank")
+    return FullColumnModel(space, noise, {**choices, "fit": f"not tested, because {why}"})
 
 
 def _asked_columns(o: Observations, rng) -> np.ndarray:
@@ -240,15 +249,15 @@ def _pretend(o: Observations, rng) -> Observations | None:
     return Observations.from_dense(A)
 
 
-def _again(lesson: Lesson, o: Observations, rank) -> Lesson:
-    """The settings of a lesson learned on pretended gaps, with the column space of all full columns."""
-    center = lesson.space.center is not None
-    limit = lesson.space.rank if lesson.has_chosen_rank or rank != "auto" else None
+def _again(from_full: FullColumnModel, o: Observations, rank) -> FullColumnModel:
+    """The settings of a model learned on pretended gaps, with the column space of all full columns."""
+    center = from_full.space.center is not None
+    limit = from_full.space.rank if from_full.has_chosen_rank or rank != "auto" else None
     limit = limit or None  # Equal columns about their means have no direction.
     space = fit_column_space(o, rank=limit, center=center)
-    how = "chosen by cross-validation" if lesson.has_chosen_rank else _ALL_DIRECTIONS
-    words = choices_in_words(space, center, lesson.noise_variance, rank, how)["rank"]
-    return Lesson(space, lesson.noise_variance, {**lesson.choices, "rank": words})
+    how = "chosen by cross-validation" if from_full.has_chosen_rank else _ALL_DIRECTIONS
+    words = choices_in_words(space, center, from_full.noise_variance, rank, how)["rank"]
+    return FullColumnModel(space, from_full.noise_variance, {**from_full.choices, "rank": words})
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,13 +273,15 @@ class _Candidate:
         return float(self.losses.mean()) if self.losses.size else 0.0
 
 
-def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrinkage) -> Lesson:
+def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrinkage) -> FullColumnModel:
     """The center, offset, noise variance and rank with the least leave-one-out error."""
     centers = (True, False) if center == "auto" else (center,)
     offsets = _OFFSET_SHARES if center == rank == "auto" and shrinkage != 0 else (0.0,)
     spaces = [space for space in map(space_with, centers) if space.rank]
     if not spaces:
-        return Lesson(space_with(centers[0]), 0.0, choices_in_words(space_with(centers[0]), centers[0], 0.0, rank))
+        return FullColumnModel(
+            space_with(centers[0]), 0.0, choices_in_words(space_with(centers[0]), centers[0], 0.0, rank)
+        )
     kinds = [(space, share) for space in spaces for share in offsets]
     # Beside the row means even numbers far from zero have a small variance, and the noise is a share of that.
     noise = _NOISE_SHARES * (spaces[0].entry_variance or 1.0) if is_auto(shrinkage) else np.array([float(shrinkage)])
@@ -288,7 +299,7 @@ def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrink
     choices = choices_in_words(best.space, space.center is not None, best.noise_variance, rank, how, offset)
     choices["fit"] = _fit_words(best, asked, spaces[0].center)
     has_chosen = rank == "auto" and best is not whole
-    return Lesson(best.space, best.noise_variance, choices, has_chosen_rank=has_chosen)
+    return FullColumnModel(best.space, best.noise_variance, choices, has_chosen_rank=has_chosen)
 
 
 def _best_of(candidates: list[_Candidate]) -> _Candidate:

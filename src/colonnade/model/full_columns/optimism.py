@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 _UNLIKELY = 100.0  # Mean square of a column in deviations of the prior beyond which nothing is learned from it.
-_LEAST_REST = 0.05  # Of (1 - g) (1 - h): what remains of an error is then rounding and chance.
-_LEAST_SHARE = 0.1  # Likewise of the row's sum without the column.
+_LEAST_REST = 0.05  # Least (1 - g) (1 - h); below it, what remains of an error is rounding and chance.
+_LEAST_SHARE = 0.1  # Least share of a row's sum without the column, for the same reason.
 
 
 def leverages_of(pull, Z, shares) -> list[np.ndarray]:

@@ -26,19 +26,19 @@ from ..column_space import ColumnSpace
 from ..directions import fix_signs
 from ..leaving_out import columns_alike, least_noise
 from ..solve import Status, solve_columns
-from .learn import Lesson, learn, penalty_of, with_mean
+from .column_outliers import column_outliers
+from .learn import FullColumnModel, learn, penalty_of, with_mean
 from .optimism import is_likely, leverages_of
-from .out_of_line import out_of_line
-from .wild_entries import Screening
+from .outlier_screening import Screening
 
-_SWEEPS = 3  # By default; 1 costs 0.4 % of the error in the mean over six sets, 4 change it by less than 0.2 %.
+_SWEEPS = 3  # Sweeps; 1 costs 0.4 % of the error in the mean over six sets, 4 change it by less than 0.2 %.
 _MOST_ROUNDS = 3  # Rounds of learning without outliers of partial columns: each may hide further ones.
 _GATHERED = 5, 0.2  # Outliers of a row, and share of its entries in partial columns, beyond which they are no typos.
-_TAUGHT_COLUMNS = 1_000, 10  # Partial columns from which the prior alone is learned, at least, and for each direction.
+_PRIOR_COLUMNS = 1_000, 10  # Partial columns from which the prior alone is learned, at least, and for each direction.
 _UNSURE_COLUMNS = 100  # Columns over which the uncertainty of the coefficients is averaged.
 _CHEAP = 3e8  # Multiplications of a sweep over rows that takes well under a second.
 _FAIR = 2.0  # Times the cost of solving the columns, which a sweep over rows may cost beyond that.
-_MOST_OPTIMISM = 2.0  # Beyond it an entry decides the move of its own row more than all others do: rows stay.
+_MOST_OPTIMISM = 2.0  # Optimism; beyond it an entry moves its own row more than all others do, so rows stay.
 _PIECES = 8  # Pieces of the rows for threads.
 _SMALL, _LARGE = 1e-70, 1e70  # Numbers between which products of two variances are floating-point numbers.
 
@@ -46,8 +46,8 @@ _SMALL, _LARGE = 1e-70, 1e70  # Numbers between which products of two variances 
 @one_blas_thread()
 def learn_and_refine(
     observations: Observations, screening: Screening, *, rank, center, shrinkage, refine, random_state
-) -> tuple[Lesson, float]:
-    """What `learn` and then `refine_lesson` make of the observations, both without outliers.
+) -> tuple[FullColumnModel, float]:
+    """What `learn` and then `refined` make of the observations, both without outliers.
 
     Parameters
     ----------
@@ -60,19 +60,19 @@ def learn_and_refine(
     """
     settings = {"rank": rank, "center": center, "shrinkage": shrinkage, "random_state": random_state}
     unlearned, likely = screening.unlearned(observations), observations
-    tame = observations.without(unlearned)
-    lesson = learn(observations, tame=tame, **settings)
+    cleaned = observations.without(unlearned)
+    from_full = learn(observations, cleaned=cleaned, **settings)
     for _ in range(_MOST_ROUNDS):  # An outlier may hide another.
         before = likely.values.size
-        found = _single(observations, out_of_line(lesson.space, observations, lesson.penalty, screening.code))
+        found = _single(observations, column_outliers(from_full.space, observations, from_full.penalty, screening.code))
         likely = observations.without(found)
         if likely.values.size == before:
             break
         more = np.setdiff1d(unlearned, found)
-        tame = observations.without(np.union1d(found, more)) if more.size else likely
-        lesson = learn(likely, tame=tame, **settings)
-    lesson, optimism = refine_lesson(tame if lesson.noise_variance else likely, lesson, refine)
-    return with_mean(lesson, tame), optimism
+        cleaned = observations.without(np.union1d(found, more)) if more.size else likely
+        from_full = learn(likely, cleaned=cleaned, **settings)
+    from_full, optimism = refined(cleaned if from_full.noise_variance else likely, from_full, refine)
+    return with_mean(from_full, cleaned), optimism
 
 
 def _single(o: Observations, places) -> np.ndarray:
@@ -85,13 +85,13 @@ def _single(o: Observations, places) -> np.ndarray:
     return places[~gathered[o.rows[places]]]
 
 
-def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps) -> tuple[Lesson, float]:
-    """The lesson after some sweeps.
+def refined(observations: Observations, from_full: FullColumnModel, n_sweeps) -> tuple[FullColumnModel, float]:
+    """The model after some sweeps.
 
     Parameters
     ----------
     observations : Observations
-    lesson : Lesson
+    from_full : FullColumnModel
         Learned from the full columns.
     n_sweeps : int or "auto"
         Number of sweeps over rows and columns. "auto" makes `_SWEEPS`, without the rows where these cost too much or
@@ -99,31 +99,31 @@ def refine_lesson(observations: Observations, lesson: Lesson, n_sweeps) -> tuple
 
     Returns
     -------
-    lesson : Lesson
+    from_full : FullColumnModel
     optimism : float
         Factor by which errors of entries left out are larger than they seem, because the rows have seen them; >= 1.
     """
     if n_sweeps == 0:
-        return lesson, 1.0
-    if is_auto(n_sweeps) and not lesson.noise_variance:
-        return _unrefined(lesson, "none, because plain least squares needs none")
+        return from_full, 1.0
+    if is_auto(n_sweeps) and not from_full.noise_variance:
+        return _unrefined(from_full, "none, because plain least squares needs none")
     if not _squares_fit(observations):
-        return _unrefined(lesson, "none, because squares of such numbers overflow; rescale the data")
-    if lesson.space.rank == 0 or not observations.n_observed[observations.partial_columns].any():
-        return _unrefined(lesson, "none, because the columns with gaps have no values to learn from")
+        return _unrefined(from_full, "none, because squares of such numbers overflow; rescale the data")
+    if from_full.space.rank == 0 or not observations.n_observed[observations.partial_columns].any():
+        return _unrefined(from_full, "none, because the columns with gaps have no values to learn from")
     by_rows = not is_auto(n_sweeps) or (
-        _rows_are_affordable(observations, lesson)
-        and _optimism(lesson.space, lesson.noise_variance, observations, by_rows=True)[1] < _MOST_OPTIMISM
+        _rows_are_affordable(observations, from_full)
+        and _optimism(from_full.space, from_full.noise_variance, observations, by_rows=True)[1] < _MOST_OPTIMISM
     )
-    known = observations if by_rows else _some_columns(observations, lesson)
+    known = observations if by_rows else _some_columns(observations, from_full)
     count = _SWEEPS if is_auto(n_sweeps) else n_sweeps
-    *_, space = _sweeps(lesson.space, lesson.noise_variance, known, by_rows, count)
+    *_, space = _sweeps(from_full.space, from_full.noise_variance, known, by_rows, count)
     what = "over rows and columns" if by_rows else "over the columns with gaps"
-    choices = {**lesson.choices, "refine": f"{count} sweep{'' if count == 1 else 's'} {what}"}
+    choices = {**from_full.choices, "refine": f"{count} sweep{'' if count == 1 else 's'} {what}"}
     if "fit" in choices:
         choices["fit"] = f"before the sweeps, {choices['fit']}"
-    pull, optimism = _optimism(space, lesson.noise_variance, known, by_rows)
-    return replace(lesson, space=replace(space, pull=pull), choices=choices, moved_rows=by_rows), optimism
+    pull, optimism = _optimism(space, from_full.noise_variance, known, by_rows)
+    return replace(from_full, space=replace(space, pull=pull), choices=choices, moved_rows=by_rows), optimism
 
 
 def _optimism(space: ColumnSpace, noise: float, o: Observations, by_rows: bool) -> tuple[np.ndarray, float]:
@@ -145,8 +145,8 @@ def _squares_fit(o: Observations) -> bool:
     return _SMALL < max(float(o.values.max(initial=0)), -float(o.values.min(initial=0))) < _LARGE
 
 
-def _unrefined(lesson: Lesson, words: str) -> tuple[Lesson, float]:
-    return replace(lesson, choices={**lesson.choices, "refine": words}), 1.0
+def _unrefined(from_full: FullColumnModel, words: str) -> tuple[FullColumnModel, float]:
+    return replace(from_full, choices={**from_full.choices, "refine": words}), 1.0
 
 
 def _sweeps(space: ColumnSpace, noise: float, o: Observations, by_rows: bool, n_sweeps: int):
@@ -181,16 +181,16 @@ class _Coefficients:
 
 def _coefficients(space: ColumnSpace, noise: float, o: Observations) -> _Coefficients:
     Z, status = solve_columns(space, o, penalty=penalty_of(space, noise))
-    taught = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & is_likely(Z, space.variances)
-    Z = np.where(taught, Z, 0.0).astype(np.float64)
-    k, center = max(1, int(taught.sum())), None
+    is_used = np.isin(status, (Status.FULL, Status.SOLVED, Status.PRIOR)) & is_likely(Z, space.variances)
+    Z = np.where(is_used, Z, 0.0).astype(np.float64)
+    k, center = max(1, int(is_used.sum())), None
     if space.center is not None:
         mean = Z.sum(axis=1) / k
         center = space.center.astype(np.float64) + space.basis.astype(np.float64) @ mean
-        Z -= np.where(taught, mean[:, None], 0.0)
+        Z -= np.where(is_used, mean[:, None], 0.0)
     covariance = Z @ Z.T / k
     if noise:
-        covariance += _mean_uncertainty(space, noise, o, taught)
+        covariance += _mean_uncertainty(space, noise, o, is_used)
     return _Coefficients(Z, center, covariance, o.full_columns.size)
 
 
@@ -212,10 +212,10 @@ def _relearned(space: ColumnSpace, noise: float, known: _Coefficients, across: O
     )
 
 
-def _mean_uncertainty(space: ColumnSpace, noise: float, o: Observations, taught) -> np.ndarray:
+def _mean_uncertainty(space: ColumnSpace, noise: float, o: Observations, is_used) -> np.ndarray:
     """Posterior covariance of the coefficients, averaged over the columns; of many partial columns over some."""
     v, r = space.variances, space.rank
-    partial = o.partial_columns[taught[o.partial_columns]]
+    partial = o.partial_columns[is_used[o.partial_columns]]
     d, k = o.full_columns.size, partial.size
     total = d * np.diag(v * noise / (v + noise))
     if k:
@@ -299,15 +299,15 @@ def _unweighted_where_full(o: Observations) -> Observations:
     return replace(o, weights=weights)
 
 
-def _rows_are_affordable(o: Observations, lesson: Lesson) -> bool:
-    r = lesson.space.rank
+def _rows_are_affordable(o: Observations, from_full: FullColumnModel) -> bool:
+    r = from_full.space.rank
     s = o.n_observed[o.partial_columns].astype(np.float64)
     return o.values.size * r**2 <= max(_CHEAP, _FAIR * float((s * np.minimum(s, r) * r).sum()))
 
 
-def _some_columns(o: Observations, lesson: Lesson) -> Observations:
+def _some_columns(o: Observations, from_full: FullColumnModel) -> Observations:
     """The full columns and, of many partial ones, enough to learn the prior from."""
-    most = max(_TAUGHT_COLUMNS[0], _TAUGHT_COLUMNS[1] * lesson.space.rank)
+    most = max(_PRIOR_COLUMNS[0], _PRIOR_COLUMNS[1] * from_full.space.rank)
     partial = _evenly(o.partial_columns, most)
     if partial.size == o.partial_columns.size:
         return o

@@ -11,7 +11,7 @@ import numpy as np
 from ...data.observations import Observations, pointers_of
 from ...data.sources import real_dtype
 from ...files.results.block_files import missing, records
-from ...model.full_columns.out_of_line import typical_entries_of
+from ...model.full_columns.column_outliers import typical_entries_of
 from ..run import Run
 from ..triples.grouping import Triples
 from ..triples.labels import Names

@@ -19,7 +19,7 @@ from ...files.results.block_files import (
     typical_entries,
 )
 from ...files.results.checkpoints import publish_array, read_json
-from ...files.results.lessons import lesson_on_disk
+from ...files.results.learned_files import learned_on_disk
 from ..block_grouping import refuse_rows
 from ..blocks import finish_blocks, learn_blocks
 from ..memory import sorting_memory
@@ -194,7 +194,7 @@ def _report(progress, stage: str, before: int, total: int, count: int) -> None:
 
 
 def learn_on_worker(work: Work, run: Run, folder, triples: Triples, entries: list[dict]) -> dict:
-    """The record of the lesson, which a worker learns if it is not there yet; others help it with tall matrices."""
+    """The record of the model, which a worker learns if it is not there yet; others help it with tall matrices."""
     run.progress("learning", 0, 1)
     facts = work.call("learning", _learned, folder, replace(triples, files=()), entries, run.settings, run.memory)
     run.progress("learning", 1, 1)
@@ -202,10 +202,10 @@ def learn_on_worker(work: Work, run: Run, folder, triples: Triples, entries: lis
 
 
 def _learned(folder, triples: Triples, entries: list[dict], settings: dict, memory: int) -> dict:
-    facts = lesson_on_disk(folder)
+    facts = learned_on_disk(folder)
     if facts is None:
         learn_blocks(folder, triples, entries, settings, memory, on_cluster_threads)
-        facts = lesson_on_disk(folder)
+        facts = learned_on_disk(folder)
     return facts
 
 

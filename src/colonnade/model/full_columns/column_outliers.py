@@ -15,7 +15,7 @@ from ...data.observations import Observations
 from ..column_space import ColumnSpace
 from ..leaving_out import leave_one_out
 from ..solve import solve_columns
-from .wild_entries import Screening, code_places
+from .outlier_screening import Screening, code_places
 
 _FAR = 20.0  # Deviations of the prior, and times the median of the column; nearer entries are no outliers.
 _FORETOLD = 0.5  # Share of its distance; an entry that others predict to within it is no outlier.
@@ -25,7 +25,7 @@ _ROWS = 65_536  # Rows of a basis that are squared at a time.
 
 
 @one_blas_thread()
-def out_of_line(
+def column_outliers(
     space: ColumnSpace, observations: Observations, penalty, code: float | None, of_rows: np.ndarray | None = None
 ) -> np.ndarray:
     """Places in `values` of the outliers of partial columns, rising.
@@ -37,8 +37,7 @@ def out_of_line(
     penalty : array of shape (r,)
         Noise over the variances of the directions; without it, in plain least squares, every entry counts.
     code : float or None
-        A number that stands for nothing, as all columns show; see `wild_entries.rare_code`. Without one, each column is
-        judged by itself.
+        A number that stands for nothing, as all columns show: see `rare_code`. Default: each column is judged alone.
     of_rows : array of shape (m,), optional
         What `variances_of_rows` returns of the basis, if that is known.
     """
@@ -53,7 +52,7 @@ def out_of_line(
     left = np.ones(observations.values.size, bool)
     left[codes] = False
     o = observations.without(codes)
-    places = [_out_of_line(space, o, columns, of_rows, noise) for columns in _pieces(o)]
+    places = [_outliers_of(space, o, columns, of_rows, noise) for columns in _pieces(o)]
     left[np.flatnonzero(left)[np.concatenate([np.zeros(0, np.int64), *places])]] = False
     return np.flatnonzero(~left)
 
@@ -84,7 +83,7 @@ def _pieces(o: Observations) -> list[np.ndarray]:
     return np.split(columns, np.flatnonzero(np.diff(at)) + 1) if columns.size else []
 
 
-def _out_of_line(space, o: Observations, columns, of_rows, noise: float) -> np.ndarray:
+def _outliers_of(space, o: Observations, columns, of_rows, noise: float) -> np.ndarray:
     """Places of the outliers of some columns that have at least two entries."""
     columns = columns[o.n_observed[columns] > 1]
     part = o.take(columns)
@@ -107,7 +106,7 @@ def _out_of_line(space, o: Observations, columns, of_rows, noise: float) -> np.n
         return places
     # What some of them hid may be seen without them.
     kept = np.flatnonzero(~out) + starts[part.entry_columns[~out]]
-    left = _out_of_line(space, part.only(~out), np.arange(columns.size), of_rows, noise)
+    left = _outliers_of(space, part.only(~out), np.arange(columns.size), of_rows, noise)
     return np.concatenate([places, kept[left]])
 
 
@@ -159,12 +158,14 @@ def unused_entries(
         return np.zeros(0, np.int64)
     unlearned = screening.unlearned(o)
     of_full = unlearned[np.isin(o.columns_of(unlearned), o.full_columns)]
-    return np.union1d(of_full, out_of_line(space, o, penalty, screening.code, of_rows))
+    return np.union1d(of_full, column_outliers(space, o, penalty, screening.code, of_rows))
 
 
-def solve_in_line(space: ColumnSpace, observations: Observations, *, penalty, code=None, n_threads=None) -> tuple:
+def solve_without_outliers(
+    space: ColumnSpace, observations: Observations, *, penalty, code=None, n_threads=None
+) -> tuple:
     """Solve the columns without their outliers; coefficients, status, and the places of the outliers."""
-    unused = out_of_line(space, observations, penalty, code)
+    unused = column_outliers(space, observations, penalty, code)
     typical = typical_entries_of(observations)
     likely = observations.without(unused)
     return *solve_columns(space, likely, penalty=penalty, typical=typical, n_threads=n_threads), unused

@@ -30,7 +30,7 @@ _FOLDS = 5  # Parts of the hidden full columns; each part is predicted from all 
 _ONE_DEVIATION = 0.6827  # Share of Gaussian errors below one deviation.
 
 
-class Trials(NamedTuple):
+class HeldOutPredictions(NamedTuple):
     """Known entries that were predicted, shape (k,) each.
 
     Attributes
@@ -58,7 +58,7 @@ class Trials(NamedTuple):
 
 
 @one_blas_thread()
-def trials(completion) -> Trials:
+def predict_held_out(completion) -> HeldOutPredictions:
     """Predict entries of the partial columns of a completion, and of full ones in rows that no partial column shows."""
     columns = able_columns(completion)
     asked = completion.used.take(columns)
@@ -68,7 +68,7 @@ def trials(completion) -> Trials:
     shown = _shown_rows(completion.used)
     hidden = None if shown.all() else _of_full_columns(completion, shown)
     weights = unseen_shares(asked, asked.shape[0] if hidden is None else int(shown.sum()))
-    found = Trials(
+    found = HeldOutPredictions(
         rows=asked.rows[known],
         columns=columns[asked.entry_columns[known]],
         predicted=asked.values[known] - errors[known],
@@ -81,7 +81,9 @@ def trials(completion) -> Trials:
     if hidden is None:
         return found
     stands_for = asked.shape[1] * float((~shown).sum()) / hidden.rows.size
-    return Trials(*map(np.concatenate, zip(found, hidden._replace(weights=np.full(hidden.rows.size, stands_for)))))
+    return HeldOutPredictions(
+        *map(np.concatenate, zip(found, hidden._replace(weights=np.full(hidden.rows.size, stands_for))))
+    )
 
 
 def able_columns(completion) -> np.ndarray:
@@ -120,7 +122,7 @@ def _shown_rows(o: Observations) -> np.ndarray:
     return shown if 1 - shown.mean() > by_chance + _BEYOND_CHANCE else np.ones(m, bool)
 
 
-def _of_full_columns(completion, shown) -> Trials | None:
+def _of_full_columns(completion, shown) -> HeldOutPredictions | None:
     """Entries of hidden full columns in the rows that are not shown; None if too few full columns, or none, tell."""
     o = completion.learned_from
     full, partial = o.full_columns, o.partial_columns
@@ -141,12 +143,12 @@ def _of_full_columns(completion, shown) -> Trials | None:
         most = max(1, _ASKED_ENTRIES // (_FOLDS * fold.size))
         at = _evenly(asked_rows, most)
         found.append(_of_fold(completion, with_offset(space, offset), seen, A[:, fold], rows, at))
-    trials = Trials(*map(np.concatenate, zip(*found)))
-    apart = completion.shape[1] + np.arange(trials.rows.size)
-    return trials._replace(columns=apart) if trials.rows.size else None
+    held_out = HeldOutPredictions(*map(np.concatenate, zip(*found)))
+    apart = completion.shape[1] + np.arange(held_out.rows.size)
+    return held_out._replace(columns=apart) if held_out.rows.size else None
 
 
-def _of_fold(completion, space, seen: Observations, truth, rows, at) -> Trials:
+def _of_fold(completion, space, seen: Observations, truth, rows, at) -> HeldOutPredictions:
     """The entries of some hidden columns in the rows `at` of these rows."""
     noise = completion.noise_variance
     Z, status = solve_columns(space, seen, penalty=penalty_of(space, noise))
@@ -157,8 +159,8 @@ def _of_fold(completion, space, seen: Observations, truth, rows, at) -> Trials:
     errors = truth[i, j] - predicted
     known = np.isfinite(errors) & (deviations > 0)
     weights, others = np.ones((2, i.size))
-    own = Trials(rows[i], j, predicted, errors, deviations, weights, np.zeros(i.size, bool), others)
-    return Trials(*(figures[known] for figures in own))
+    own = HeldOutPredictions(rows[i], j, predicted, errors, deviations, weights, np.zeros(i.size, bool), others)
+    return HeldOutPredictions(*(figures[known] for figures in own))
 
 
 def _evenly(places, most: int) -> np.ndarray:
@@ -186,16 +188,16 @@ class ErrorScales(NamedTuple):
     are_told: bool = False
 
 
-def error_scales(trials: Trials) -> ErrorScales:
+def error_scales(held_out: HeldOutPredictions) -> ErrorScales:
     """Scales of all errors, each for the unseen entries that it stands for, and of those of entries left out."""
     with np.errstate(over="ignore"):
-        ratios = np.minimum(np.abs(trials.errors) / trials.deviations, HUGE)
-    told, ours = ratios > 0, trials.is_left_out & (ratios > 0)
-    counted = told & (trials.weights > 0)
+        ratios = np.minimum(np.abs(held_out.errors) / held_out.deviations, HUGE)
+    told, ours = ratios > 0, held_out.is_left_out & (ratios > 0)
+    counted = told & (held_out.weights > 0)
     if min(counted.sum(), ours.sum()) < FEW_ENTRIES:
         return ErrorScales()
     order = np.argsort(ratios[counted])
-    shares = np.cumsum(trials.weights[counted][order])
+    shares = np.cumsum(held_out.weights[counted][order])
     typical = ratios[counted][order][np.searchsorted(shares, _ONE_DEVIATION * shares[-1])]
     of_ours = float(np.quantile(ratios[ours], _ONE_DEVIATION))
     return ErrorScales(float(typical), of_ours, float(np.sqrt(np.mean(ratios[ours] ** 2))), True)

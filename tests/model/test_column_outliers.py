@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import colonnade as co
-from colonnade.model.full_columns.out_of_line import out_of_line
+from colonnade.model.full_columns.column_outliers import column_outliers
+from colonnade.model.full_columns.outlier_screening import Whole, rare_code
 from colonnade.model.full_columns.refine import _single
-from colonnade.model.full_columns.wild_entries import Whole, rare_code
 from colonnade.scaling.blocks import complete_triples
 
 from problems import hide, low_rank
@@ -42,7 +42,10 @@ def test_the_answer_is_that_of_a_table_without_the_typos(rng, number, each):
         np.testing.assert_allclose(end, without, rtol=1e-6)
     means = found.column_means(unbiased=False)[0]
     np.testing.assert_allclose(means, expected.column_means(unbiased=False)[0], rtol=1e-6)
-    assert f"{number:g}" in found.choices["wild"] and "nothing was learned from" in found.choices["wild"]
+    assert (
+        f"{number:g}" in found.choices["suspicious values"]
+        and "nothing was learned from" in found.choices["suspicious values"]
+    )
     assert not np.isin(found.certificates().verdict[typos.any(axis=0)], ["recovered"]).any(), "they are looked at"
 
 
@@ -106,35 +109,35 @@ def test_weights_and_small_columns(rng):
     table[4, b] = 5000.0
     table[np.flatnonzero(seen[:, c])[0], c] = 5000.0
     o = co.Observations.from_dense(table)
-    found = out_of_line(completion.space, o, completion.penalty, None)
+    found = column_outliers(completion.space, o, completion.penalty, None)
     assert set(o.entry_columns[found]) == {a, c} and (o.values[found] == 5000).all() and found.size == 2
     light = replace(o, weights=np.where(o.values == 5000, 1e-12, 1.0))
-    assert out_of_line(completion.space, light, completion.penalty, None).size == 0
+    assert column_outliers(completion.space, light, completion.penalty, None).size == 0
 
 
 def test_many_columns_are_looked_at_piece_by_piece(rng, monkeypatch):
     _, known, seen = noisy(rng)
     spoiled, _ = with_typos(rng, known, seen, 1e5, n_columns=10)
     completion = co.complete(spoiled)
-    expected = out_of_line(completion.space, completion.observations, completion.penalty, None)
+    expected = column_outliers(completion.space, completion.observations, completion.penalty, None)
     assert expected.size == 10
-    monkeypatch.setattr("colonnade.model.full_columns.out_of_line._PIECE_ENTRIES", 50)
+    monkeypatch.setattr("colonnade.model.full_columns.column_outliers._PIECE_ENTRIES", 50)
     np.testing.assert_array_equal(
-        out_of_line(completion.space, completion.observations, completion.penalty, None), expected
+        column_outliers(completion.space, completion.observations, completion.penalty, None), expected
     )
 
 
 def test_a_number_that_stands_for_nothing_is_named(rng):
     M, known, seen = noisy(rng)
-    assert "wild" not in co.complete(known).choices
+    assert "suspicious values" not in co.complete(known).choices
     full = np.flatnonzero(seen.all(axis=0))
     known[5, full[:4]] = known[6, full[2:7]] = -999
-    assert co.complete(known).choices["wild"].startswith("-999 stands at 9 places")
-    assert "wild" not in co.complete((M > 10).astype(float) * np.where(seen, 1.0, np.nan)).choices
+    assert co.complete(known).choices["suspicious values"].startswith("-999 stands at 9 places")
+    assert "suspicious values" not in co.complete((M > 10).astype(float) * np.where(seen, 1.0, np.nan)).choices
 
 
 @pytest.mark.parametrize("sized, dropped", [(15.0, False), (100.0, True)])
-def test_how_far_is_out_of_line(rng, sized, dropped):
+def test_how_far_is_an_outlier(rng, sized, dropped):
     """In deviations of the prior; the entry moves the column, so that the others are worse predicted with it."""
     _M, known, _ = noisy(rng)
     completion = co.complete(known)
@@ -147,7 +150,7 @@ def test_how_far_is_out_of_line(rng, sized, dropped):
         center = 0.0 if completion.center is None else completion.center[i]
         values = o.values.copy()
         values[at] = center + sized * spread[i]
-        places.append(out_of_line(completion.space, replace(o, values=values), completion.penalty, None))
+        places.append(column_outliers(completion.space, replace(o, values=values), completion.penalty, None))
         if dropped:
             assert places[-1].tolist() == [at]
     assert dropped or not any(place.size for place in places)
@@ -164,10 +167,10 @@ def test_an_entry_that_harms_no_other_stays(rng):
     o, space = co.Observations.from_dense(known), completion.space
     U = space.basis.copy()
     U[7] = 0.0
-    assert out_of_line(replace(space, basis=U), o, completion.penalty, None).size == 0
+    assert column_outliers(replace(space, basis=U), o, completion.penalty, None).size == 0
 
 
-def test_unbiased_means_count_what_is_out_of_line(rng):
+def test_unbiased_means_count_what_is_an_outlier(rng):
     _, known, seen = noisy(rng)
     spoiled, typos = with_typos(rng, known, seen, -999.0)
     columns = typos.any(axis=0)
@@ -199,10 +202,10 @@ def test_codes_in_full_columns_are_not_learned_from(rng):
     completion = co.complete(spoiled)
     assert np.linalg.norm((completion.to_dense() - M)[gaps]) < 1.3 * before
     assert (
-        completion.choices["wild"].startswith("-999 stands at 7 places")
-        and "learned from them" in completion.choices["wild"]
+        completion.choices["suspicious values"].startswith("-999 stands at 7 places")
+        and "learned from them" in completion.choices["suspicious values"]
     )
-    assert completion.summary().index("Trust: check the data first") > 0 and "wild" in repr(completion)
+    assert completion.summary().index("Trust: check the data first") > 0 and "suspicious values" in repr(completion)
 
 
 def test_numbers_that_are_no_codes(rng):
@@ -230,7 +233,11 @@ def test_a_code_is_named_however_common(rng):
     """Of which it is too common to be left out, too."""
     _, known, seen = noisy(rng)
     known[~seen & (rng.random(known.shape) < 0.5)] = -999.0
-    assert co.complete(known).choices["wild"].startswith(f"-999 stands at {int((known == -999).sum()):,} places")
+    assert (
+        co.complete(known)
+        .choices["suspicious values"]
+        .startswith(f"-999 stands at {int((known == -999).sum()):,} places")
+    )
 
 
 def test_what_gathers_in_a_row_is_counted_among_partial_columns(rng):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..._support.storage import StorageFailed
 from ...model.column_space import ColumnSpace
-from ...model.full_columns.learn import Lesson
-from ...model.full_columns.wild_entries import Screening
+from ...model.full_columns.learn import FullColumnModel
+from ...model.full_columns.outlier_screening import Screening
 from ...model.shared import SharedModel
 from ...model.storing import arrays_of_learned, facts_of_learned, learned_from
 from .checkpoints import publish_array, publish_json, read_array, read_json
@@ -18,22 +18,22 @@ _RECORD = "space.json"
 _SAMPLE = "model_sample"  # Numbers of the columns that a factor model was learned from.
 
 
-def write_lesson(
+def write_full_column_model(
     folder: Path,
-    lesson: Lesson,
+    from_full: FullColumnModel,
     screening: Screening,
     optimism: float = 1.0,
     words: dict | None = None,
     n_full: int = 0,
 ) -> None:
     """The arrays of the column space in files of their own, and a record with the rest and their checksums."""
-    sums = {"basis": publish_array(folder / "basis.npy", lesson.space.basis)}
-    write_record(folder, lesson, optimism, sums, words or {}, screening, n_full)
+    sums = {"basis": publish_array(folder / "basis.npy", from_full.space.basis)}
+    write_record(folder, from_full, optimism, sums, words or {}, screening, n_full)
 
 
 def write_record(
     folder: Path,
-    lesson: Lesson,
+    from_full: FullColumnModel,
     optimism: float,
     sums: dict,
     words: dict,
@@ -46,11 +46,11 @@ def write_record(
     `n_full` is the number of full columns that a refinement has seen, `model` what is said of a factor model.
     """
     facts = {
-        **_write_rest(folder, lesson.space, sums),
-        "noise_variance": repr(lesson.noise_variance),
-        "choices": {**lesson.choices, **words},
+        **_write_rest(folder, from_full.space, sums),
+        "noise_variance": repr(from_full.noise_variance),
+        "choices": {**from_full.choices, **words},
         "optimism": repr(optimism),
-        "moved_rows": lesson.moved_rows,
+        "moved_rows": from_full.moved_rows,
         "full_columns": n_full,
         "screening": asdict(screening),
         "model": model,
@@ -62,8 +62,8 @@ def write_model(folder: Path, space: ColumnSpace, shared: SharedModel, screening
     """A factor model that blocks are solved by: its arrays in files of their own, and the record."""
     arrays = {**arrays_of_learned(shared.learned), _SAMPLE: shared.sample, "basis": space.basis}
     sums = {name: publish_array(folder / f"{name}.npy", array) for name, array in arrays.items()}
-    lesson = Lesson(space, 0.0, shared.learned.choices)
-    write_record(folder, lesson, 1.0, sums, words, screening, model=facts_of_learned(shared.learned))
+    from_full = FullColumnModel(space, 0.0, shared.learned.choices)
+    write_record(folder, from_full, 1.0, sums, words, screening, model=facts_of_learned(shared.learned))
 
 
 def read_model(folder: Path, facts: dict) -> SharedModel | None:
@@ -91,7 +91,7 @@ def _write_rest(folder: Path, space: ColumnSpace, sums: dict) -> dict:
     return {"space_noise_std": repr(space.noise_std), "shape": list(space.basis.shape), "sha256": sums}
 
 
-def read_lesson(folder: Path, facts: dict, *, mapped: bool = False, verify: bool = True) -> Lesson:
+def read_full_column_model(folder: Path, facts: dict, *, mapped: bool = False, verify: bool = True) -> FullColumnModel:
     """What was written."""
     sums = facts["sha256"]
     arrays = [
@@ -103,20 +103,20 @@ def read_lesson(folder: Path, facts: dict, *, mapped: bool = False, verify: bool
     *arrays, mean, pull = arrays
     space = ColumnSpace(*arrays, float(facts["space_noise_std"]), mean, pull)
     noise, choices, moved = float(facts["noise_variance"]), facts["choices"], facts["moved_rows"]
-    return Lesson(space, noise, choices, moved_rows=moved)
+    return FullColumnModel(space, noise, choices, moved_rows=moved)
 
 
 def read_screening(facts: dict) -> Screening:
-    """What was found over all columns, from the record of the lesson."""
+    """What was found over all columns, from the record of the model."""
     found = facts["screening"]
     return Screening(found["code"], tuple(found["rows"]), tuple(found["columns"]), found["is_enough"])
 
 
-def lesson_on_disk(folder: Path) -> dict | None:
-    """The record of a lesson that is there and sound."""
+def learned_on_disk(folder: Path) -> dict | None:
+    """The record of a model that is there and sound."""
     try:
         facts = read_json(folder / _RECORD)
-        read_lesson(folder, facts, mapped=True)
+        read_full_column_model(folder, facts, mapped=True)
         read_screening(facts)
         read_model(folder, facts)
     except StorageFailed:

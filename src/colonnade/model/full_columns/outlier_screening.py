@@ -15,7 +15,7 @@ import numpy as np
 from ..._support.arguments import named
 from ...data.observations import Observations
 
-_WILD = 100.0  # Times every other entry of its row and column; a larger entry is named to the user.
+_EXTREME = 100.0  # Times every other entry of its row and column; a larger entry is named to the user.
 _UNLIKE = 10.0  # Times the same, in a full column; nothing is learned from a larger entry.
 _LARGER, _ALIKE = 5.0, 2.0  # A code is 5 times all other numbers; the largest of these is at most twice the next.
 _RARE = 0.25  # Share of the entries of columns that have the code; a more frequent number is no code.
@@ -102,10 +102,10 @@ class Screening:
         """Places in `values` of entries from which nothing is learned under a prior, rising."""
         if not self.is_enough:
             return np.zeros(0, np.int64)
-        wild = o.locate(np.array(self.rows, np.int64), np.array(self.columns, np.int64))
-        return np.union1d(code_places(o, self.code), wild[wild >= 0])
+        outliers = o.locate(np.array(self.rows, np.int64), np.array(self.columns, np.int64))
+        return np.union1d(code_places(o, self.code), outliers[outliers >= 0])
 
-    def tame(self, o: Observations) -> Observations:
+    def cleaned(self, o: Observations) -> Observations:
         """Leave out entries from which nothing is learned; full columns that had some count as partial ones."""
         return o.without(self.unlearned(o))
 
@@ -120,17 +120,17 @@ def screened(whole) -> Screening:
         return Screening()
     peaks = _peaks(whole, code)
     left = np.array([peak.size is not None for peak in peaks], bool)  # The other columns have a code.
-    while (found := _wild_peaks(whole, peaks, left, limit)).size:
+    while (found := _outlying_peaks(whole, peaks, left, limit)).size:
         left[found] = False
-    wild = [peaks[k] for k in np.flatnonzero(~left) if peaks[k].size is not None]
+    outliers = [peaks[k] for k in np.flatnonzero(~left) if peaks[k].size is not None]
     is_enough = 2 * left.sum() >= left.size and any(peaks[k].size for k in np.flatnonzero(left))
-    return Screening(code, tuple(p.row for p in wild), tuple(p.column for p in wild), bool(is_enough))
+    return Screening(code, tuple(p.row for p in outliers), tuple(p.column for p in outliers), bool(is_enough))
 
 
-def without_wild(o: Observations) -> Observations | None:
+def without_outliers(o: Observations) -> Observations | None:
     """Leave out entries from which nothing is learned; None if there is no such entry."""
-    tame = screened(Whole(o)).tame(o)
-    return tame if tame is not o else None
+    cleaned = screened(Whole(o)).cleaned(o)
+    return cleaned if cleaned is not o else None
 
 
 def _size(whole) -> float:
@@ -165,7 +165,7 @@ def _peaks(whole, code) -> list[_Peak]:
     return found
 
 
-def _wild_peaks(whole, peaks, left, limit: float) -> np.ndarray:
+def _outlying_peaks(whole, peaks, left, limit: float) -> np.ndarray:
     """Which of the largest entries of the full columns left are far above all else of their column and row."""
     able = [k for k in np.flatnonzero(left) if peaks[k].size > limit and 0 <= peaks[k].second < peaks[k].size / _UNLIKE]
     able = sorted(able, key=lambda k: -peaks[k].size)[:_MOST]
@@ -214,9 +214,9 @@ def code_of(whole) -> float | None:
     return code if count > 1 and largest / _ALIKE < next_one else None
 
 
-def wild_entries(whole, code: float | None = None) -> Found:
+def extreme_entries(whole, code: float | None = None) -> Found:
     """Entries far above the usual one and all of their row and column, the code not counted; the largest ones only."""
-    limit, code = _WILD * _usual(whole), np.nan if code is None else code
+    limit, code = _EXTREME * _usual(whole), np.nan if code is None else code
     if _size(whole) <= limit:
         return NOTHING
     parts, alone = [NOTHING], [np.zeros(0, bool)]
@@ -228,7 +228,7 @@ def wild_entries(whole, code: float | None = None) -> Found:
     found = Found(*map(np.concatenate, zip(*parts)))
     largest = _order_by_size(found.values)[:_MOST]
     found = found.first(largest[np.concatenate(alone)[largest]])
-    least = np.abs(found.values.astype(np.float64)) / _WILD
+    least = np.abs(found.values.astype(np.float64)) / _EXTREME
     n_seen, n_large = np.zeros(least.size, np.int64), np.zeros(least.size, np.int64)
     for _, o in whole if least.size else ():
         near = np.flatnonzero(np.isin(o.rows, found.rows))
@@ -244,7 +244,7 @@ def _is_alone_in_column(o: Observations, at: int, code) -> bool:
     j = o.columns_of(at)
     column = o.values[o.indptr[j] : o.indptr[j + 1]]
     column = np.abs(column[column != code].astype(np.float64))
-    return column.size > 1 and np.sum(column >= abs(float(o.values[at])) / _WILD) == 1
+    return column.size > 1 and np.sum(column >= abs(float(o.values[at])) / _EXTREME) == 1
 
 
 def _order_by_size(values) -> np.ndarray:
@@ -266,7 +266,7 @@ def in_partial_columns(o: Observations, places) -> np.ndarray:
     return places[~np.isin(o.columns_of(places), o.full_columns)]
 
 
-def wild_words(whole, screening: Screening, unused: Found, names, taught: bool) -> str:
+def screened_in_words(whole, screening: Screening, unused: Found, names, is_used: bool) -> str:
     """The largest outliers by name, and what to do; "" if there is none.
 
     Parameters
@@ -277,22 +277,25 @@ def wild_words(whole, screening: Screening, unused: Found, names, taught: bool) 
         Entries of partial columns that had no part in the answer, column by column.
     names : (array or None, array or None)
         Of rows and of columns.
-    taught : bool
+    is_used : bool
         Whether outliers of full columns were learned from like other entries.
     """
     words, code = [], code_of(whole)
-    is_tame = not taught and screening.is_enough
+    is_cleaned = not is_used and screening.is_enough
     if code is not None:
         count = sum(code_places(o, code).size for _, o in whole)
-        unlearned = (is_tame and screening.code == code) or np.sum(unused.values == code) == count
+        unlearned = (is_cleaned and screening.code == code) or np.sum(unused.values == code) == count
         words.append(
             f"{code:g} stands at {count:,} places and is over {_LARGER:g} times as large as any"
             f" other number{_UNLEARNED.format('them') if unlearned else ''}: leave these empty if it stands for nothing"
         )
         unused = unused.first(np.flatnonzero(unused.values != code))
-    found, how = wild_entries(whole, code), f"over {_WILD:g} times any other entry of its row and its column"
-    if found.rows.size == 0 and is_tame and screening.rows:
-        found, how = _wild_of(whole, screening), f"over {_UNLIKE:g} times any other entry of its row and its column"
+    found, how = extreme_entries(whole, code), f"over {_EXTREME:g} times any other entry of its row and its column"
+    if found.rows.size == 0 and is_cleaned and screening.rows:
+        found, how = (
+            _screened_entries(whole, screening),
+            f"over {_UNLIKE:g} times any other entry of its row and its column",
+        )
     if found.rows.size == 0:
         found, how = _by_size(unused), "far from the rest of its row and its column"
     if found.rows.size:
@@ -301,7 +304,7 @@ def wild_words(whole, screening: Screening, unused: Found, names, taught: bool) 
         not_used = {*zip(unused.rows.tolist(), unused.columns.tolist())}
         n_more = len(places | not_used) - 1
         more = f" (and {n_more:,} more)" if n_more else ""
-        unlearned = (i, j) in not_used or (is_tame and _has_lost(whole, screening, j))
+        unlearned = (i, j) in not_used or (is_cleaned and _has_lost(whole, screening, j))
         row, column = named(names[0], i), named(names[1], j)
         words.append(
             f"row {row} of column {column} is {found.values[0]:g}, {how}{more}"
@@ -310,7 +313,7 @@ def wild_words(whole, screening: Screening, unused: Found, names, taught: bool) 
     return "; ".join(words)
 
 
-def _wild_of(whole, screening: Screening) -> Found:
+def _screened_entries(whole, screening: Screening) -> Found:
     """The entries of full columns that the screening has found."""
     parts = [NOTHING]
     for first, o in whole:
