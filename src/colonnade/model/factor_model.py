@@ -169,8 +169,15 @@ def _update(e: Entries, summands: Summands, means, moments, precision, scale, pr
     entries, some = (e.begins, e.others, e.values, e.weights), summands.arrays
     given = summands.bases(moments, precision), means, moments, precision, scale, prior, shift, written
 
+    idle: list = []  # Memory in which no thread works now.
+
     def work(piece: tuple[int, int]):
-        update_groups(*piece, entries, some, *given, memory_of(*piece, entries, some, means.shape[1], prior.shape[0]))
+        try:
+            memory = idle.pop()
+        except IndexError:  # Of a group that sums over the others it lacks these are fewer than its entries.
+            memory = memory_of(e.longest, means.shape[1], prior.shape[0])
+        update_groups(*piece, entries, some, *given, memory)
+        idle.append(memory)
 
     in_threads(work, pieces(e.begins.size - 1, _cost(e, means.shape[1]), e.begins))
 
