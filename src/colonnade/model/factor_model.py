@@ -216,7 +216,7 @@ def truncated(model: FactorModel, rank: int) -> FactorModel:
     middle, t, last = np.linalg.svd((s[:, None] * right) @ model.Z[:, :r].T, full_matrices=False)
     n = model.Z.shape[0]
     U = (left @ middle[:, :rank]) * (t[:rank] / np.sqrt(n))
-    Z = last[:rank].T * np.sqrt(n)
+    Z = np.ascontiguousarray(last[:rank].T) * np.sqrt(n)
     q = rank + 1
     return replace(
         model,
