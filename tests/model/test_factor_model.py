@@ -46,7 +46,7 @@ def test_columns_are_updated_as_the_equations_say(rng):
     sweep_kernels.update_groups(
         *given,
         *(np.zeros((2, moments.shape[1])), U, np.ascontiguousarray(moments), 1 / v, np.ones(n), np.eye(r)),
-        *(np.zeros(q), (Z, S, logs, np.zeros(0)), sweep_kernels.memory_of(*given, q, r)),
+        *(np.zeros(q), (Z, S, logs, np.zeros(0)), sweep_kernels.memory_of(m, q, r)),
     )
     for j, (z, covariance, log) in enumerate(columns_in_numpy(M, U, T, v)):
         np.testing.assert_allclose(Z[j, :r], z, rtol=1e-10, atol=1e-12)
@@ -72,7 +72,7 @@ def test_rows_are_updated_as_the_equations_say(rng):
     sweep_kernels.update_groups(
         *(*given, np.zeros((2, lower[0].size)), Z),
         *(np.ascontiguousarray(second[:, lower[0], lower[1]]), np.ones(n), 1 / v, prior, shift),
-        *((U, T, logs, squares), sweep_kernels.memory_of(*given, q, q)),
+        *((U, T, logs, squares), sweep_kernels.memory_of(n, q, q)),
     )
     for i in range(m):
         seen = np.flatnonzero(~np.isnan(M[i]))

@@ -135,9 +135,8 @@ def in_threads(
             except BaseException as failure:
                 failures.append(failure)
 
-    helpers = [
-        threading.Thread(target=drain, daemon=True) for _ in range(min(n_threads or default_threads(), total) - 1)
-    ]
+    n_helpers = min(n_threads or default_threads(), total) - 1 if total > 1 else 0
+    helpers = [threading.Thread(target=drain, daemon=True) for _ in range(n_helpers)]
     for helper in helpers:
         helper.start()
     try:

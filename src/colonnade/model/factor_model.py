@@ -181,9 +181,15 @@ def _update(e: Entries, summands: Summands, given: _Given, written) -> None:
     entries, some = (e.begins, e.others, e.values, e.weights), summands.arrays
     bases, q, r = summands.bases(given.moments, given.precision), given.means.shape[1], given.prior.shape[0]
 
-    def work(piece):
-        lo, hi = piece
-        update_groups(lo, hi, entries, some, bases, *given, written, memory_of(lo, hi, entries, some, q, r))
+    idle: list = []  # Memory in which no thread works now.
+
+    def work(piece: tuple[int, int]):
+        try:
+            memory = idle.pop()
+        except IndexError:  # Of a group that sums over the others it lacks these are fewer than its entries.
+            memory = memory_of(e.longest, q, r)
+        update_groups(*piece, entries, some, bases, *given, written, memory)
+        idle.append(memory)
 
     in_threads(work, pieces(e.begins.size - 1, _cost(e, q), e.begins))
 
@@ -222,7 +228,7 @@ def truncated(model: FactorModel, rank: int) -> FactorModel:
     middle, t, last = np.linalg.svd((s[:, None] * right) @ model.Z[:, :r].T, full_matrices=False)
     n = model.Z.shape[0]
     U = (left @ middle[:, :rank]) * (t[:rank] / np.sqrt(n))
-    Z = last[:rank].T * np.sqrt(n)
+    Z = np.ascontiguousarray(last[:rank].T) * np.sqrt(n)
     q = rank + 1
     return replace(
         model,

@@ -18,6 +18,11 @@ import numpy as np
 _LEAST_SHAPE = 1.0  # A variance counts as seen on two squares at least, so that none can run to zero.
 
 _DIGITS = 3  # Decimals of the logarithms; further ones depend on the rounding of the squares.
+_BOUNDS = np.array([[np.log(_LEAST_SHAPE), -12.0], [9.0, 12.0]])  # Least and largest log a and log (b / a).
+_FROM_LOGS = np.array([[1.0, 0.0], [1.0, 1.0]])  # log a and log b from log a and log (b / a).
+_LONGEST_STEP = 2.0  # Of Newton's method on the scale of logarithms.
+_SMALLEST_STEP = 1e-5  # Likewise: below a hundredth of what rounding to `_DIGITS` sees.
+_MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -56,26 +61,58 @@ def fit_inverse_gamma(counts, squares, start: InverseGamma | None = None, beside
     -------
     InverseGamma
     """
-    from scipy.optimize import minimize
-    from scipy.special import digamma, gammaln
-
     common = float((weights * squares).sum()) / max(1.0, float((weights * counts).sum()))
     if common <= 0:
         return InverseGamma(_LEAST_SHAPE, 0.0)
     half, t = counts / 2, squares / (2 * common)
     half_beside, t_beside = beside[0] / 2, beside[1] / (2 * common)
 
-    def loss(p):
-        prior = np.exp(p)
-        a, b = prior[0] + half_beside, prior[1] + t_beside
-        value = gammaln(a + half) - gammaln(a) + a * np.log(b) - (a + half) * np.log(b + t)
-        by_a = digamma(a + half) - digamma(a) + np.log(b) - np.log(b + t)
-        by_b = a / b - (a + half) / (b + t)
-        by_prior = prior * [(weights * by_a).sum(), (weights * by_b).sum()]
-        return -(weights * value).sum(), -by_prior
+    def gain(p):
+        return _log_likelihood(p, half, t, half_beside, t_beside, weights)
 
-    begin = np.log([2.0, 2.0] if start is None else [start.shape, max(start.scale / common, 1e-6)])
-    bounds = [(np.log(_LEAST_SHAPE), 9.0), (-12.0, 12.0)]
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds).x
-    a, b = np.exp(np.round(found, _DIGITS))
-    return InverseGamma(float(a), float(b) * common)
+    begin = np.array([2.0, 1.0]) if start is None else np.array([start.shape, start.scale / start.shape / common])
+    a, variance = np.exp(np.round(_climbed(gain, np.clip(np.log(np.maximum(begin, 1e-6)), *_BOUNDS)), _DIGITS))
+    return InverseGamma(float(a), float(a * variance) * common)
+
+
+def _log_likelihood(p, half, t, half_beside, t_beside, weights) -> tuple[float, np.ndarray, np.ndarray]:
+    """The logarithm of the marginal likelihood, its slopes and its second derivatives by log a and log (b / a).
+
+    These two hardly depend on each other where a is large.
+    """
+    from scipy.special import digamma, gammaln, zeta
+
+    prior = np.exp([p[0], p[0] + p[1]])
+    a, b = prior[0] + half_beside, prior[1] + t_beside
+    more, wide = a + half, b + t
+    value = weights * (gammaln(more) - gammaln(a) + a * np.log(b) - more * np.log(wide))
+    slopes = digamma(more) - digamma(a) + np.log(b) - np.log(wide), a / b - more / wide
+    # The derivative of digamma is zeta(2, x).
+    second = zeta(2, more) - zeta(2, a), 1 / b - 1 / wide, more / wide**2 - a / b**2
+    by = prior * [float((weights * x).sum()) for x in slopes]
+    aa, ab, bb = (float((weights * x).sum()) for x in second)
+    by_logs = np.outer(prior, prior) * [[aa, ab], [ab, bb]] + np.diag(by)
+    return float(value.sum()), _FROM_LOGS.T @ by, _FROM_LOGS.T @ by_logs @ _FROM_LOGS
+
+
+def _climbed(gain, p) -> np.ndarray:
+    """The highest point within `_BOUNDS`, by Newton's method from p."""
+    value, slopes, second = gain(p)
+    for _ in range(_MOST_STEPS):
+        free = ~((p <= _BOUNDS[0]) & (slopes < 0) | (p >= _BOUNDS[1]) & (slopes > 0))
+        curvatures, axes = np.linalg.eigh(-second[np.ix_(free, free)])
+        # Where the surface bends upwards, Newton's step would lead down.
+        sizes = np.maximum(np.abs(curvatures), 1e-8 * max(1.0, np.abs(curvatures).max(initial=0.0)))
+        step = np.zeros(2)
+        step[free] = axes @ ((axes.T @ slopes[free]) / sizes)
+        step *= min(1.0, _LONGEST_STEP / max(np.abs(step).max(), 1e-300))
+        while np.abs(step).max() > _SMALLEST_STEP:
+            further = np.clip(p + step, *_BOUNDS)
+            found = gain(further)
+            if found[0] >= value:
+                break
+            step /= 4
+        else:
+            return p
+        p, (value, slopes, second) = further, found
+    return p

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 
@@ -16,16 +18,20 @@ def diagonal(r: int) -> np.ndarray:
     return k * (k + 3) // 2
 
 
+@cache
+def places(q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row and column of every number of a packed matrix, and where each number of the whole one stands in it."""
+    a, b = np.tril_indices(q)
+    whole = np.empty((q, q), np.int64)
+    whole[a, b] = whole[b, a] = np.arange(a.size)
+    return a, b, whole
+
+
 def unpacked(packed, q: int) -> np.ndarray:
     """The symmetric matrix of shape (q, q) whose lower triangle is `packed`."""
-    full = np.zeros((q, q))
-    full[np.tril_indices(q)] = packed
-    return full + np.tril(full, -1).T
+    return packed[places(q)[2]]
 
 
 def unpacked_all(packed, q: int) -> np.ndarray:
     """Symmetric matrices of shape (q, q), one for each packed row."""
-    full, (a, b) = np.empty((packed.shape[0], q, q)), np.tril_indices(q)
-    full[:, a, b] = packed
-    full[:, b, a] = packed
-    return full
+    return np.take(packed, places(q)[2], axis=1)

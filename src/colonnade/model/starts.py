@@ -60,7 +60,8 @@ def _decomposed(rest, offset, level, r: int, seed: int) -> tuple[np.ndarray, np.
     for _ in range(4):
         Q = np.linalg.qr(times(np.linalg.qr(transposed_times(Q))[0]))[0]
     left, s, right = np.linalg.svd(transposed_times(Q).T, full_matrices=False)
-    return (Q @ left[:, :r]) * (s[:r] / np.sqrt(n)), right[:r].T * np.sqrt(n)
+    # In rows, the one order for which the kernels are compiled.
+    return (Q @ left[:, :r]) * (s[:r] / np.sqrt(n)), np.ascontiguousarray(right[:r].T) * np.sqrt(n)
 
 
 def widened(model: FactorModel, table: ScaledTable, rank: int, seed: int) -> FactorModel:

@@ -22,7 +22,7 @@ from .factor_model import (
     weights_of,
 )
 from .inverse_gamma import InverseGamma, fit_inverse_gamma
-from .packed import diagonal, unpacked, unpacked_all
+from .packed import diagonal, places, unpacked, unpacked_all
 from .starts import FIRST_VARIANCE, LEAST_NOISE, first_factors, widened
 from .table import ScaledTable, pieces
 
@@ -115,14 +115,14 @@ class Sweeps:
     def _whitened(self) -> FactorModel:
         """The posterior in coordinates in which the prior of z is N(0, I)."""
         q = self.rank + 1
-        turn, lower = np.eye(q), np.tril_indices(q)
+        turn, (a, b, _) = np.eye(q), places(q)
         # The prior's precision is RR', so that z = R'^-1 y with y ~ N(0, I), and u'z = (R^-1 u)'y.
         turn[:-1, :-1] = np.linalg.inv(np.linalg.cholesky(self.column_prior)).T
         covariance = np.empty_like(self.row_covariance)
 
         def work(piece):
             T = unpacked_all(self.row_covariance[slice(*piece)], q)
-            covariance[slice(*piece)] = (turn.T @ T @ turn)[:, lower[0], lower[1]]
+            covariance[slice(*piece)] = (turn.T @ T @ turn)[:, a, b]
 
         with one_blas_thread():
             in_threads(work, pieces(covariance.shape[0], float(covariance.shape[0]) * q**3))

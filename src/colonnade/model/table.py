@@ -15,7 +15,7 @@ from .._support.threads import in_threads
 from ..data.observations import Observations
 
 _PIECES = 16  # Pieces into which the groups are cut; more than the threads, so that none waits long.
-_WORTH_A_PIECE = 1e6  # Multiplications: about 0.3 ms, in which a thread has started. Pieces do not change results.
+_WORTH_A_PIECE = 3e6  # Multiplications: about 0.3 ms, in which a thread has started. Pieces do not change results.
 _MEDIAN_COST = 30  # Multiplications that take as long as a number of a median.
 _ENOUGH = 10  # Entries from which a row's spread is its own; a shorter one borrows: see `_likeness`.
 FARTHEST = 1e3  # Spreads at which entries are clipped, so that the square of one code cannot swamp the rest.
@@ -52,6 +52,11 @@ class Entries:
     def counts(self) -> np.ndarray:
         """Number of entries of each group."""
         return np.diff(self.begins)
+
+    @cached_property
+    def longest(self) -> int:
+        """Number of entries of the largest group."""
+        return int(self.counts.max(initial=0))
 
     def groups(self) -> np.ndarray:
         """The group of each entry."""

@@ -107,10 +107,12 @@ def _trace_and_form(total, T, u):
     return trace, form
 
 
-def memory_of(lo, hi, entries, summands, q, r) -> tuple[np.ndarray, ...]:
-    """What `update_groups` works in: sums, right-hand side, factors of entries, twins, and `inverses.workspace`."""
-    longest = max(int(np.diff(begins[lo : hi + 1]).max(initial=0)) for begins in (entries[0], summands[0]))
-    return np.empty(q * (q + 1) // 2), np.empty(q), np.empty(longest), np.full(2, -1), *workspace(r)
+def memory_of(longest: int, q: int, r: int) -> tuple[np.ndarray, ...]:
+    """What `update_groups` works in: sums, right-hand side, factors of entries, twins, and `inverses.workspace`.
+
+    No group has more than `longest` entries or summands.
+    """
+    return np.empty(q * (q + 1) // 2), np.empty(q), np.empty(longest), np.empty(2, np.int64), *workspace(r)
 
 
 @compiled(_nrt=False)
@@ -142,6 +144,7 @@ def update_groups(lo, hi, entries, summands, bases, means, moments, precision, s
     X, covariance, logs, squares = written
     # Groups whose sums are a base alone share their covariance: those that are seen in full. `twins` are the first.
     total, h, factors, twins, A, panels = memory
+    twins[0], twins[1] = -1, -1
     q, r = means.shape[1], prior.shape[0]
     part = r * (r + 1) // 2
     for g in range(lo, hi):
