@@ -99,6 +99,13 @@ class Accuracy:
             result[at] = calibration.factors_of_columns(scores_of_columns(block, which, known), which)[places]
         return result
 
+    def _factors(self, rows, columns) -> np.ndarray:
+        """By what deviations with their parts are multiplied at (rows[k], columns[k])."""
+        calibration = self.calibration
+        if isinstance(calibration, TableCalibration):
+            return calibration.factors_at(rows, columns)
+        return calibration.row_factors[rows] * self.column_factors(columns)
+
     def _calibrated_deviations(self, rows, columns) -> np.ndarray:
         """Predicted deviations times the factors of rows and columns; 0 of observed entries."""
         learned, parts = self.solution.learned, self.calibration.parts
@@ -109,7 +116,7 @@ class Accuracy:
             spread = parts.deviations(*whole_and_noise(learned.model, *places))
             spread[self.solution.observations.locate(rows, columns) >= 0] = 0.0
         with np.errstate(over="ignore"):
-            return spread * self.calibration.row_factors[rows] * self.column_factors(columns)
+            return spread * self._factors(rows, columns)
 
     def interval(self, rows, columns, level: float) -> tuple[np.ndarray, np.ndarray]:
         """See `Completion.interval`; rows and columns are numbers of one shape."""
@@ -145,7 +152,7 @@ class Accuracy:
         else:
             given = s.space, s.used, s.noise_variance, plain_noise(s)
             drawn = column_deviations(*given, n, rows, columns, rng, parts)
-        factors = self.calibration.row_factors[rows][:, None] * self.column_factors(columns)
+        factors = self._factors(rows[:, None], columns)
         refuse_infinite(self.calibration.half_width(LEVEL))
         low, high = self.calibration.ends_at(LEVEL, rows[:, None], columns)
         drawn *= (high - low) / (2 * NORMAL) * factors
@@ -175,8 +182,10 @@ class Accuracy:
         assert s.learned is not None and isinstance(calibration, TableCalibration)
         n, step = s.shape[1], max(1, BLOCK_CELLS // s.shape[0])
         pieces = (np.arange(lo, min(lo + step, n)) for lo in range(0, n, step))
-        means = np.concatenate([filled_columns(s, some).mean(axis=0, dtype=np.float64) for some in pieces])
-        factors = float(np.sqrt(np.mean(calibration.row_factors**2))) * calibration.column_factors
+        means, factors, rows = np.empty(n), np.empty(n), np.arange(s.shape[0])[:, None]
+        for some in pieces:
+            means[some] = filled_columns(s, some).mean(axis=0, dtype=np.float64)
+            factors[some] = np.sqrt(np.mean(calibration.factors_at(rows, some) ** 2, axis=0))
         half = from_normal(calibration.half_width(level), calibration.column_degrees)
         half = half * factors * mean_deviations(s.learned, s.observations, calibration.parts)
         return means, means - half, means + half
