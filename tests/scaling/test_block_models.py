@@ -95,10 +95,10 @@ def test_a_sample_that_shows_every_row_predicts_all_columns(rng, tmp_path, monke
     assert found[0].coefficients.tobytes() == found[1].coefficients.tobytes()
     stored, hidden = found[1], np.isnan(known)
     assert "of 2,000 columns" in stored.choices["method"] and np.isfinite(stored.to_dense()).all()
-    others = np.delete(np.arange(40), 7)
-    error = np.where(hidden, stored.to_dense() - M, np.nan)[others]
-    scale = np.linalg.norm(M - M.mean(axis=1, keepdims=True), axis=1)[others, None] / np.sqrt(M.shape[1])
-    assert np.sqrt(np.nanmean((error / scale) ** 2)) < 0.12  # the noise is about .06 of the spread
+    whole = co.complete(known, method="factor model", orientation="columns")
+    hidden[7] = False  # Two entries are too few for any model.
+    errors = [relative(np.where(hidden, x.to_dense() - M, np.nan), M) for x in (stored, whole)]
+    assert errors[0] < 1.3 * errors[1]  # A sixth of the entries was learned from.
     i, j = np.nonzero(hidden)
     some = rng.permutation(i.size)[:4_000]
     low, high = stored.interval(i[some], j[some])
