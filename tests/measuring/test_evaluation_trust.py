@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+import colonnade as co
 from colonnade.measuring.evaluation.estimate import Parts
 from colonnade.measuring.evaluation.trust import Hidden, combine, learned_trust
+
+from made_answers import answers, with_gaps
 
 OWN, MODEL = 0.05**2, 0.03**2  # Variances of corrected scores and of predictions.
 NOISE = OWN - MODEL
@@ -55,3 +58,18 @@ def test_bias_is_learned_from_hidden_models_within_the_range_and_beyond_it():
     assert np.sqrt(trust.bias_variances[1]) == pytest.approx(0.1, rel=0.1)
     trust = learned_trust([hidden(inside, 0.1), hidden(beyond, 0.0)], 0, (0.2, 0.9), 0.9)
     assert trust.bias_variances[1] == trust.bias_variances[0] > 0.09**2  # Beyond the range nothing is trusted more.
+
+
+def test_remarks_tell_a_correction_by_its_size_before_it_was_shrunk():
+    M = answers(np.random.default_rng(5), 400, 40, shift=9.0, n_shifted=4)
+    new, told = range(36, 40), []
+    for seed in range(6):
+        rows = co.evaluation.select(M[:, :36], 60, random_state=seed)
+        found = co.evaluation.score(with_gaps(M, list(new), rows))
+        e, words = found.estimates, dict(found.remarks)
+        shrunk = np.abs(e.score - e.predicted)
+        for j in new:
+            large = shrunk[j] / e.own_weight[j] > e.correction_error[j]
+            assert ("points above what they predict" in words[j]) == large
+            told.append(large and shrunk[j] < e.correction_error[j])
+    assert any(told)  # These would not be told by the difference of the score.

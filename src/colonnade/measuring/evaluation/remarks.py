@@ -20,14 +20,15 @@ def remarks_of(answers: Answers, found, sampling: Sampling, counted) -> list[tup
     unlike, n_answers = _unlike_random(answers, sampling), answers.seen[counted].sum(axis=0)
     remarks = []
     for j in np.flatnonzero(~answers.full):
-        gap = found.score[j] - found.predicted[j]
-        seen = abs(gap) > _SURELY * found.correction_error[j] > 0
+        gap, error = found.score[j] - found.predicted[j], found.correction_error[j]
+        correction = abs(gap) / found.own_weight[j] if found.own_weight[j] > 0 else 0.0  # Before it was shrunk.
+        seen = correction > _SURELY * error > 0
         if n_answers[j] == 0:
             remarks.append((int(j), "no answer: the score is what known models predict"))
         elif found.beyond[j] >= 0.5:
             side = "above" if found.score[j] > found.predicted[answers.known].mean() else "below"
             sentence = f"beyond the known models, {side} all of them"
-            if abs(gap) > found.correction_error[j] > 0:
+            if correction > error > 0:
                 sentence += f", and {difference_in_words(gap, answers)} what they predict"
             remarks.append((int(j), f"{sentence}: {_rests_on(found.own_weight[j])}"))
         elif seen:
