@@ -13,7 +13,7 @@ NAMES = {
     "gaps": "complete(M) on tables without a complete column, against other imputers: errors, times, intervals",
     "coverage": "how often hidden entries lie inside their intervals: overall, by width, by value, by row and column",
     "evaluation": "scores of new models from few questions, on a folder of real benchmarks, against averaging and AIPW",
-    "ablation": "the factor model with each of its constants changed: error over the error as it is",
+    "ablation": "the model with each of its constants changed: error over the error as it is",
     "noisy": "complete(M) on noisy data of low rank, against converged alternating least squares",
     "estimators": "new samples filled by the imputers, against a least-squares solve for each",
     "dask": "the same triples by the local engine and by 1 and 2 workers of a Dask cluster",

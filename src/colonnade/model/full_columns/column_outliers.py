@@ -19,7 +19,6 @@ from .outlier_screening import Screening, code_places
 
 _FAR = 20.0  # Deviations of the prior, and times the median of the column; nearer entries are no outliers.
 _FORETOLD = 0.5  # Share of its distance; an entry that others predict to within it is no outlier.
-_WORTHWHILE = 1.1  # Ratio of the other entries' errors with and without the outlier, at least.
 _PIECE_ENTRIES = 1_000_000  # Entries of columns that are looked at together: 8 MB. No answer depends on it.
 _ROWS = 65_536  # Rows of a basis that are squared at a time.
 
@@ -135,7 +134,7 @@ def _are_better_without(space, o: Observations, suspected, errors, of_rows, nois
     rest = o.only(~suspected)
     with np.errstate(over="ignore", invalid="ignore"):
         alone = np.abs(leave_one_out(space, rest, [noise])[0][:, 0]) / _deviations(rest, of_rows, noise)
-        gains = np.bincount(rest.entry_columns, errors - _WORTHWHILE * alone, o.shape[1])
+        gains = np.bincount(rest.entry_columns, errors - alone, o.shape[1])
     return ~(gains <= 0)  # NaN, from errors that overflow, counts as better.
 
 

@@ -26,7 +26,6 @@ _ASKED_COLUMNS = 20, 200  # Columns of these entries, at least and at most.
 _PRETENDED = 4, 200  # A quarter of the full columns becomes partial; a half of up to 200.
 _NOISE_SHARES = 10.0 ** np.arange(-10, 1.6, 0.5)  # Noise variances that are tried, as shares of an entry's variance.
 _OFFSET_SHARES = 0.0, 0.01, 1.0  # Variances of an offset of whole columns that are tried, in variances of an entry.
-_LESS_NOISE = 0.01  # Share of the noise beside all directions; with fewer directions the noise is not smaller.
 _AS_GOOD = 1.006  # Times the mean square error of all directions that those before a drop may have.
 _STEP = 0.5  # Share to which the variance of directions falls at a drop, at most.
 _LIKELY = 0.5  # Standard errors by which another center or offset must predict better than the usual one.
@@ -292,8 +291,7 @@ def _choose(space_with: Callable, asked: ValidationColumns, rank, center, shrink
         shorter_ones = (_judge(truncated(space, r), asked, noise) for r in _ranks(space))
         best = min([whole, *shorter_ones], key=lambda c: c.error)
     elif rank == "auto" and (drop := _largest_drop(space)) is not None:
-        enough = noise >= min(_LESS_NOISE * whole.noise_variance, noise[-1])
-        shorter = _judge(truncated(space, drop), asked, noise[enough])
+        shorter = _judge(truncated(space, drop), asked, noise)
         best = shorter if shorter.error <= _AS_GOOD * whole.error else whole
     how = _ALL_DIRECTIONS if best is whole else "chosen by cross-validation"
     choices = choices_in_words(best.space, space.center is not None, best.noise_variance, rank, how, offset)
