@@ -45,7 +45,7 @@ from ..files.results.checkpoints import (
 )
 from ..files.results.disk_columns import Blocks
 from ..files.results.learned_files import learned_on_disk, read_screening, write_full_column_model
-from ..files.results.manifests import manifest_of, write_manifest
+from ..files.results.manifests import TableFacts, manifest_of, write_manifest
 from ..files.results.remote_runs import working_address
 from ..files.results.saving import is_result
 from ..files.tables.dialects import DialectOptions
@@ -239,7 +239,7 @@ def finish_blocks(folder: Path, triples: Triples, names, entries: list[dict], fa
     facts = _with_words(facts, Blocks(folder, entries, triples.shape[0]), names, bounds)
     solutions = records(folder, "solution")
     blocks = [{**entry, "sha256": {**entry["sha256"], **solved["sha256"]}} for entry, solved in zip(entries, solutions)]
-    write_manifest(folder, triples.shape, triples.dtype, names, facts, blocks, bounds, identity)
+    write_manifest(folder, TableFacts(triples.shape, triples.dtype, names, bounds), facts, blocks, identity)
 
 
 def _with_words(facts: dict, whole: Blocks, names, bounds) -> dict:

@@ -13,7 +13,6 @@ from ..files.results.disk_columns import Blocks, evenly
 from ..files.results.learned_files import write_model
 from ..model.factors import thin_factors
 from ..model.full_columns.outlier_screening import Screening
-from ..model.learned import Learned
 from ..model.learner_choice import FEW_FULL, better_factor_model
 from ..model.selection import learn_table
 from ..model.shared import SharedModel
@@ -64,7 +63,7 @@ def learned_model(
         else:
             learned = learn_table(o, rank=settings["rank"], **given)
         space, *_ = thin_factors(learned, o)
-    write_model(folder, space, SharedModel(learned, numbers), screening, _in_words(learned, o, shape))
+    write_model(folder, space, SharedModel(learned, numbers), screening, _in_words(o, shape))
     return True
 
 
@@ -107,7 +106,7 @@ def _columns_of_other_rows(blocks: Blocks, numbers: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate(more))
 
 
-def _in_words(learned: Learned, o: Observations, shape) -> dict:
+def _in_words(o: Observations, shape) -> dict:
     why = "because no column is complete" if o.full_columns.size == 0 else "because few columns are complete"
     m, n = shape
     words = {"method": f"factor model learned from all columns, {why}"}

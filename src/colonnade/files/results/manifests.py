@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,36 +66,41 @@ def read_names(folder: Path, facts: dict) -> dict:
     return {"row_names": rows, "column_names": columns}
 
 
+class TableFacts(NamedTuple):
+    """What a manifest says of the table: names are lists of rows and of columns, or None."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    names: tuple
+    bounds: tuple[float, float] | None
+
+
 def write_manifest(
-    folder: Path, shape, dtype, names, space: dict, blocks: list[dict], bounds, run: dict, whole: dict | None = None
+    folder: Path, table: TableFacts, space: dict, blocks: list[dict], run: dict, whole: dict | None = None
 ) -> None:
     """The facts of a result all of whose blocks are there: from now on the folder can be loaded.
 
     Parameters
     ----------
     folder : path
-    shape, dtype
-        Of the table.
-    names : (list or None, list or None)
-        Of rows and of columns.
+    table : TableFacts
     space : dict
         What `learned_files` writes of what was learned.
     blocks : list of dict
         Of each block its columns, counts and checksums.
-    bounds : (float, float) or None
     run : dict
     whole : dict, optional
         More facts of a result in memory, which is one block; None for blocks that are read one by one.
     """
-    written = names_as_json(*names)
+    written = names_as_json(*table.names)
     if written is not None:
         publish(folder / NAMES, written)
     facts = {
         "format": _FORMAT,
-        "shape": list(shape),
-        "dtype": np.dtype(dtype).str,
+        "shape": list(table.shape),
+        "dtype": np.dtype(table.dtype).str,
         "rank": space["shape"][1],
-        "bounds": None if bounds is None else [repr(b) for b in bounds],
+        "bounds": None if table.bounds is None else [repr(b) for b in table.bounds],
         "space": space,
         "sha256_of_names": checksum_of_names(written),
         "blocks": blocks,

@@ -10,7 +10,7 @@ from ...model.storing import arrays_of_learned, facts_of_learned
 from .block_files import array_path
 from .checkpoints import publish_array
 from .learned_files import write_space
-from .manifests import FACTS, holds_only_a_result, read_facts, write_manifest
+from .manifests import FACTS, TableFacts, holds_only_a_result, read_facts, write_manifest
 from .remote_runs import folder_of
 from .stored_solution import StoredSolution
 
@@ -48,8 +48,8 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
             sums = _published(arrays_of_learned(s.learned), lambda name: working / f"{name}.npy")
             learned = {**facts_of_learned(s.learned), "sha256": sums}
         whole = {"by_columns": s.by_columns, "learned": learned}
-        names = o.row_names, o.column_names
-        write_manifest(working, o.shape, s.dtype, names, space, blocks, s.bounds, completion.run, whole)
+        table = TableFacts(o.shape, s.dtype, (o.row_names, o.column_names), s.bounds)
+        write_manifest(working, table, space, blocks, completion.run, whole)
 
 
 def _published(arrays: dict, path_of) -> dict[str, str]:

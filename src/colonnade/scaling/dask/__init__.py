@@ -136,8 +136,9 @@ def complete(
             more |= {"engine": engine_of(work), "storage_options": storage_options}
             paths = [path.absolute() for path in paths_of(x, storage_options)]  # Workers run in folders of their own.
             return complete_triples(paths, transpose=transpose, **settings, **more, **reading)
-        identity = _identity(x, array, key, transpose)
-        return _chunks_into_folder(work, array, names, identity, **settings, **more)
+        run = _run_of_chunks(work, array, names, settings, more["memory_limit"], report)
+        asked = {"input": _identity(x, array, key, transpose), "settings": {**run.settings, "bounds": run.bounds}}
+        return carried_out(run, more["out"], asked, resume=resume, force=force)
 
 
 def memory_of_task(work: Work, limit) -> float | None:
@@ -163,22 +164,19 @@ def _in_memory(
     return completed_by(solve, o, Settings(**settings), bounds, random_state, None)
 
 
-def _chunks_into_folder(
-    work: Work, array, names: dict, identity, *, out: Path, resume, force, memory_limit, progress, bounds, **settings
-) -> Completion:
-    """The completion of a Dask array, every chunk a block."""
-    run = Run(
+def _run_of_chunks(work: Work, array, names: dict, settings: dict, memory_limit, progress: Callable) -> Run:
+    """A run over a Dask array, every chunk a block."""
+    bounds = checked_bounds(settings["bounds"])
+    return Run(
         TripleFiles((), shape=array.shape),
         "error",
-        checked_settings(**settings),
-        checked_bounds(bounds),
+        checked_settings(**{name: value for name, value in settings.items() if name != "bounds"}),
+        bounds,
         checked_memory(memory_limit),
         0,
         progress,
         replace(engine_of(work), group=partial(store_chunks, work, array, names)),
     )
-    facts = {"input": identity, "settings": {**run.settings, "bounds": run.bounds}}
-    return carried_out(run, out, facts, resume=resume, force=force)
 
 
 def _as_dask_array(x, key, transpose: bool):
