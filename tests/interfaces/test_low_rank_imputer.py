@@ -115,10 +115,21 @@ def factor_by_hand(found, residuals, f, of_row, of_column, of_both, o):
         variance = found.parts.noise * f.own_noise + found.parts.fit * fit
         squares = np.minimum(residuals**2 / (rest**2 * variance), found.most) / found.column_factors**2
         counts, sums = rest[o].sum(), (rest * squares)[o].sum()
-    factor = np.sqrt((found.row_prior.scale + sums / 2) / (found.row_prior.shape + counts / 2))
+    factor = np.sqrt((found.row_prior.scale + sums / 2) / (found.row_prior.shape + counts / 2)) * found.column_factors
     degrees = 1 / (1 / (2 * found.row_prior.shape + counts) + 1 / found.column_degrees)
     low, high = (from_normal(end, degrees) for end in found.ends(0.9))
-    return factor * (high - low) / 2
+    return factor, (high - low) / 2 / 1.6448536269514722
+
+
+def open_by_hand(found, f, S, T, moments):
+    """Shares of the fit that a sample and the features leave open, and V0."""
+    r = f.rank
+    M = moments[:, :r, :r].mean(axis=0)
+    N = np.mean([np.outer(z, z) for z in f.Z], axis=0)
+    N[:r, :r] += np.mean([unpacked(packed, r) for packed in f.column_covariance], axis=0)
+    before = np.einsum("iaa->i", moments) - f.U[:, r] ** 2
+    open_sample, open_features = np.sum(M * S) / np.trace(M), np.sum(N * T, axis=(1, 2)) / before.mean()
+    return 1 - (1 - open_sample) * (1 - np.minimum(open_features, 1)), before
 
 
 def test_a_new_sample_by_hand(seed):
@@ -130,7 +141,6 @@ def test_a_new_sample_by_hand(seed):
     _, known = t.samples(5, share=0.5)
     filled, std = imputer.transform(known), imputer.predict_std(known)
     found = calibrate_table(completion.learned, completion.observations)
-    calibration = found.column_factors / 1.6448536269514722
     T = np.array([unpacked(packed, r + 1) for packed in f.row_covariance])
     moments = T + f.U[:, :, None] * f.U[:, None, :]
     for x, fill, deviation in zip(known, filled, std):
@@ -143,8 +153,14 @@ def test_a_new_sample_by_hand(seed):
         of_row, of_column = np.einsum("a,iab,b->i", z1, T, z1), np.einsum("ia,ab,ib->i", f.U[:, :r], S, f.U[:, :r])
         of_both = np.einsum("iab,ab->i", T[:, :r, :r], S)
         variance = found.parts.noise * f.own_noise + found.parts.fit * (of_row + of_column + of_both)
-        factor = factor_by_hand(found, y - f.U @ z1, f, of_row, of_column, of_both, o)
-        np.testing.assert_allclose(deviation[~o], (factor * calibration * f.unit * np.sqrt(variance))[~o], rtol=1e-9)
+        factor, half = factor_by_hand(found, y - f.U @ z1, f, of_row, of_column, of_both, o)
+        # V is what is open of V0, and a its factor.
+        share, before = open_by_hand(found, f, S, T, moments)
+        V0, V = before + f.own_noise, f.own_noise + share * before
+        a = factor**2 * (found.parts.noise * f.own_noise + found.parts.fit * share * before) / V
+        told = 1 / (1 / (found.lines.spread * V0) + (1 / V - 1 / V0) / a)
+        told = half * f.unit * factor * np.sqrt(variance * np.maximum(1, told / (a * V)))
+        np.testing.assert_allclose(deviation[~o], told[~o], rtol=1e-9)
         assert (deviation[o] == 0).all()
 
 

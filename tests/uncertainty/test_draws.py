@@ -53,23 +53,22 @@ def test_entries_of_a_column_and_of_a_row_are_correlated_as_the_model_says(rng):
         draws = completion.sample(20_000, random_state=1)
         draws = draws.transpose(0, 2, 1) if learned.is_turned else draws
         calibration = completion.accuracy.calibration
-        factors = calibration.row_factors, calibration.column_factors
-        of_rows, of_columns = factors[::-1] if learned.is_turned else factors
-        low, high = calibration.ends_at(0.9, np.arange(20)[:, None], np.arange(24))
-        k = np.sqrt(calibration.parts.fit) * (high - low) / 2 / NORMAL
+        everywhere = np.arange(20)[:, None], np.arange(24)
+        low, high = calibration.ends_at(0.9, *everywhere)
+        k = np.sqrt(calibration.parts.fit) * calibration.factors_at(*everywhere) * (high - low) / 2 / NORMAL
         k = k.T if learned.is_turned else k
         j = int(np.argmax(filled.sum(axis=0)))
         rows = np.flatnonzero(filled[:, j])
         S = unpacked(f.column_covariance[j], r)
-        u = (f.unit * of_rows * k[:, j])[rows, None] * f.U[rows, :r]
-        found, told = np.cov(draws[:, rows, j].T), of_columns[j] ** 2 * u @ S @ u.T
+        u = (f.unit * k[:, j])[rows, None] * f.U[rows, :r]
+        found, told = np.cov(draws[:, rows, j].T), u @ S @ u.T
         off = ~np.eye(rows.size, dtype=bool)
         size = np.sqrt(np.outer(np.diag(found), np.diag(found)))
         assert (np.abs(found - told) / size)[off].max() < 0.04  # 5 standard errors of a correlation.
         i = int(np.argmax(filled.sum(axis=1)))
         columns = np.flatnonzero(filled[i])
-        z, T = (of_columns * k[i])[columns, None] * f.Z[columns], unpacked(f.row_covariance[i], r + 1)
-        found, told = np.cov(draws[:, i, columns].T), (of_rows[i] * f.unit[i]) ** 2 * z @ T @ z.T
+        z, T = k[i][columns, None] * f.Z[columns], unpacked(f.row_covariance[i], r + 1)
+        found, told = np.cov(draws[:, i, columns].T), f.unit[i] ** 2 * z @ T @ z.T
         off = ~np.eye(columns.size, dtype=bool)
         size = np.sqrt(np.outer(np.diag(found), np.diag(found)))
         assert (np.abs(found - told) / size)[off].max() < 0.04

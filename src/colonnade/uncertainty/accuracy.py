@@ -124,10 +124,12 @@ class Accuracy:
     def _calibration_of(self, columns) -> TableCalibration:
         """Of a table that the factor model has filled: that of these columns, in this order."""
         assert isinstance(self.calibration, TableCalibration)
-        factors, degrees = np.empty(columns.size), np.empty(columns.size)
+        factors, degrees, open = np.empty((3, columns.size))
         for at, here, _, own in self._by_model(columns):
             factors[at], degrees[at] = own.column_factors[here], own.column_degrees[here]
-        return replace(self.calibration, column_factors=factors, column_degrees=degrees)
+            open[at] = own.lines.columns[here]
+        lines = self.calibration.lines.of_columns(columns, open)
+        return replace(self.calibration, column_factors=factors, column_degrees=degrees, lines=lines)
 
     def _calibrated(self, rows, columns, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Deviations with the factors of rows and columns, 0 of observed entries, and the ends in such deviations."""
@@ -143,7 +145,7 @@ class Accuracy:
             found = parts.deviations(*whole_and_noise(part.learned.model, *part.learned.at(i, j)))
             found[part.observations.locate(i, j) >= 0] = 0.0
             with np.errstate(over="ignore"):
-                spread[at] = found * own.row_factors[i] * own.column_factors[j]
+                spread[at] = found * own.factors_at(i, j)
             low[at], high[at] = own.ends_at(level, i, j)
         return spread, low, high
 
@@ -180,15 +182,15 @@ class Accuracy:
         if s.learned is not None:
             calibration, which = self._calibration_of(columns), np.arange(columns.size)
             drawn = model_deviations(*s.model_of(columns), n, rows, rng, parts)
-            factors = calibration.column_factors
+            factors = calibration.factors_at(rows[:, None], which)
         else:
             calibration, which = self.calibration, columns
             given = s.space, s.used, s.noise_variance, plain_noise(s)
             drawn = column_deviations(*given, n, rows, columns, rng, parts)
-            factors = self.column_factors(columns)
+            factors = calibration.row_factors[rows][:, None] * self.column_factors(columns)
         refuse_infinite(calibration.half_width(LEVEL))
         low, high = calibration.ends_at(LEVEL, rows[:, None], which)
-        drawn *= (high - low) / (2 * NORMAL) * calibration.row_factors[rows][:, None] * factors
+        drawn *= (high - low) / (2 * NORMAL) * factors
         return drawn_tables(predictions, drawn, is_gap, s.bounds)
 
     def means(self, level: float, unbiased: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -217,7 +219,7 @@ class Accuracy:
             some = np.arange(lo, min(lo + step, n))
             means[some] = filled_columns(s, some).mean(axis=0, dtype=np.float64)
             for at, here, part, own in self._by_model(some):
-                factors = float(np.sqrt(np.mean(own.row_factors**2))) * own.column_factors[here]
+                factors = np.sqrt(np.mean(own.factors_at(np.arange(s.shape[0])[:, None], here) ** 2, axis=0))
                 deviations = mean_deviations(part.learned, part.observations, own.parts, here)
                 half[some[at]] = from_normal(own.half_width(level), own.column_degrees[here]) * factors * deviations
         return means, means - half, means + half

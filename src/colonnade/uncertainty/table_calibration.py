@@ -42,6 +42,7 @@ from .calibration import (
     sides_of,
 )
 from .held_out import no_scores, scores_of_held_out
+from .openness import Openness, noise_shares, open_columns, open_rows, spreads_about_levels
 from .parts import EQUAL_PARTS, Parts, fit_parts
 from .student import from_normal, to_normal, together
 
@@ -116,6 +117,44 @@ class Factors(NamedTuple):
         return of_rows * self.columns.factors_without(e.columns, squares / f[e.rows] ** 2, e.counts)
 
 
+class OpenLines(NamedTuple):
+    """What rows and columns of a table leave open: see `openness`.
+
+    Attributes
+    ----------
+    rows, columns : arrays of shape (m,) and (n,)
+        Shares of the fit's variance.
+    noise, spread : arrays of shape (m,), or (n,) if `is_turned`
+        See `Openness`.
+    is_turned : bool
+        Whether the model's rows are the table's columns.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    noise: np.ndarray
+    spread: np.ndarray
+    is_turned: bool
+
+    @classmethod
+    def of(cls, learned: Learned, spreads, shape) -> OpenLines:
+        """From a table of this shape; further columns may have been added to it."""
+        f, (n_rows, n_columns) = learned.model, learned.at(*shape)
+        lines = learned.at(open_rows(f, n_rows, n_columns), open_columns(f, n_rows))
+        return cls(*lines, noise_shares(f), spreads, learned.is_turned)
+
+    def of_columns(self, which, open) -> OpenLines:
+        """Those of some columns, which leave this open; only a table in memory is turned."""
+        if not self.is_turned:
+            return self._replace(columns=open)
+        return self._replace(columns=open, noise=self.noise[which], spread=self.spread[which])
+
+    def at(self, rows, columns) -> Openness:
+        lines = columns if self.is_turned else rows
+        open = 1 - (1 - self.rows[rows]) * (1 - self.columns[columns])
+        return Openness(open, self.noise[lines], self.spread[lines])
+
+
 @dataclass(frozen=True, eq=False)
 class TableCalibration:
     """What held-out entries, and all others left out, say about unseen ones.
@@ -133,6 +172,8 @@ class TableCalibration:
         Of the squares of the factors.
     most : float
         Squares of scores count at most as this much in the factors.
+    lines : OpenLines
+        What rows and columns leave open, where factors mean less.
     scores : Scores
         Held-out errors, with deviations times the factors that their rows and columns have without them.
     x : array of shape (k,)
@@ -150,6 +191,7 @@ class TableCalibration:
     row_prior: InverseGamma
     column_prior: InverseGamma
     most: float
+    lines: OpenLines
     scores: Scores
     x: np.ndarray
     below: Quantiles
@@ -164,6 +206,16 @@ class TableCalibration:
         degrees = together(self.row_degrees[rows], self.column_degrees[columns])
         low, high = (from_normal(end, degrees) for end in self.ends(level))
         return low, high
+
+    def factors_at(self, rows, columns) -> np.ndarray:
+        """By what deviations with their `parts` are multiplied at (rows[k], columns[k])."""
+        factors = self.row_factors[rows] * self.column_factors[columns]
+        return factors * self.lines.at(rows, columns).widening(factors, self.parts)
+
+    def factors_at_new_rows(self, factors, open_rows, columns) -> np.ndarray:
+        """The same in rows that nothing was learned from, by their factors and what they leave open."""
+        factors = factors * self.column_factors[columns]
+        return factors * self.lines._replace(rows=open_rows).at(slice(None), columns).widening(factors, self.parts)
 
     def half_width(self, level: float) -> float:
         """Half the width of an interval, in deviations times factors."""
@@ -182,7 +234,10 @@ class TableCalibration:
             g, degrees = self.factors_of_new_columns(rows, columns, left_out, o.shape[1])
         g[is_known] = self.column_factors[places[is_known]]
         degrees[is_known] = self.column_degrees[places[is_known]]
-        return replace(self, column_factors=g, column_degrees=degrees)
+        open = open_columns(learned.model)
+        open[is_known] = self.lines.columns[places[is_known]]
+        lines = self.lines._replace(columns=open)
+        return replace(self, column_factors=g, column_degrees=degrees, lines=lines)
 
     def factors_of_new_rows(self, rows, columns, found: LeftOut, count: int) -> tuple[np.ndarray, np.ndarray]:
         """f of rows that nothing was learned from, by their known entries, and its degrees; shape (count,) each."""
@@ -218,12 +273,15 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
     n_columns = n if n_columns is None else n_columns
     o = o.with_relative_weights(n_columns)
     if learned.held_out is None or learned.is_exact:
-        return _nothing_held_out(m, n)
+        return _nothing_held_out(m, n, learned)
     rows, columns, left_out = leave_out_entries(learned, o, n_columns)
     old = o if n_columns == n else o.take(np.arange(n_columns))
     alike = lines_of_pattern(old)  # Known entries of such a line tell nothing of its other places.
     scores, of_scores, shrinkage = _scores(learned, old, alike)
     parts = fit_parts(scores.ratios, scores.deviations, of_scores.noise, scores.weights)
+    side = learned.at(scores.rows, scores.columns)[0]
+    spreads = spreads_about_levels(learned, old)
+    of_entries = Openness.of_entries(learned.model, side, of_scores.deviations, of_scores.noise, spreads)
     left_out, of_scores = (_scaled(found, parts) for found in (left_out, of_scores))
     scores = scores._replace(deviations=of_scores.deviations * shrinkage)
     tried = []
@@ -234,7 +292,9 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
             own = Evidence.of_left_out(scores.rows, scores.columns, of_scores, kind)
             everything = Evidence.of_left_out(rows, columns, left_out, kind)
         factors = Factors.of(everything, (m, n_columns), alike)
-        tried.append((kind, factors, factors.without(own), _degrees(learned, old, factors)))
+        without = factors.without(own)
+        without *= of_entries.widening(without, parts)
+        tried.append((kind, factors, without, _degrees(learned, old, factors)))
     losses = [_loss(learned, scores, without, degrees) for *_, without, degrees in tried]
     kind, factors, without, degrees = tried[int(np.argmin(losses)) if scores.rows.size >= _ENOUGH else 0]
     scores = scores._replace(deviations=scores.deviations * without)
@@ -242,7 +302,8 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
     f, g = factors.rows.factors, factors.columns.factors
     priors = factors.rows.prior, factors.columns.prior
     sides = sides_of(x, scores.weights)
-    found = TableCalibration(kind, f, g, *degrees, parts, *priors, factors.most, scores, x, *sides)
+    known = OpenLines.of(learned, spreads, (m, n_columns))
+    found = TableCalibration(kind, f, g, *degrees, parts, *priors, factors.most, known, scores, x, *sides)
     return found if n_columns == n else _with_new_columns(found, learned, o, n_columns)
 
 
@@ -315,8 +376,8 @@ def _loss(learned: Learned, scores: Scores, factors, degrees) -> float:
     return loss if np.isfinite(loss) else np.inf
 
 
-def _nothing_held_out(m: int, n: int) -> TableCalibration:
-    none = no_scores()
+def _nothing_held_out(m: int, n: int, learned: Learned) -> TableCalibration:
+    none, ones = no_scores(), np.ones(learned.model.unit.size)
     sides = sides_of(none.ratios, none.weights)
     return TableCalibration(
         "held out",
@@ -327,6 +388,7 @@ def _nothing_held_out(m: int, n: int) -> TableCalibration:
         ALL_ALIKE,
         ALL_ALIKE,
         np.inf,
+        OpenLines(*map(np.zeros, (m, n)), ones, ones, learned.is_turned),
         none,
         none.ratios,
         *sides,

@@ -20,6 +20,7 @@ from ...model.leverage import leave_out, whole_and_noise
 from ...model.prediction import keep_in_bounds
 from ...uncertainty.draws import LEVEL, NORMAL, square_roots
 from ...uncertainty.held_out import no_scores
+from ...uncertainty.openness import open_columns
 from ...uncertainty.parts import Parts
 from ...uncertainty.student import from_normal, together
 from ...uncertainty.table_calibration import TableCalibration, calibrate_table
@@ -218,7 +219,8 @@ class _Gaps:
         of_samples, degrees = calibration.factors_of_new_rows(samples, features, found, self.which.size)
         degrees = together(degrees[self.samples], calibration.column_degrees[self.features])
         ends = [from_normal(end, degrees) for end in calibration.ends(level)]
-        return of_samples[self.samples] * calibration.column_factors[self.features], ends
+        given = of_samples[self.samples], open_columns(self.model)[self.samples], self.features
+        return calibration.factors_at_new_rows(*given), ends
 
     def to_normal(self, calibration: TableCalibration) -> np.ndarray:
         """Factors of predicted deviations with which normal 90 % intervals are ours."""
