@@ -323,7 +323,7 @@ def test_without_any_trial_and_noise_intervals_are_infinite(rng):
     M = rng.standard_normal((50, 40))
     known = np.where(np.arange(50)[:, None] == rng.integers(0, 50, 40), M, np.nan)
     known[:, 0] = M[:, 0]
-    completion = co.complete(known)
+    completion = co.complete(known, method="full columns")
     low, high = completion.interval(np.zeros(39, int), np.arange(1, 40))
     unseen = np.isnan(known[0, 1:])
     assert np.isinf(low[unseen]).all() and np.isinf(high[unseen]).all()
