@@ -123,16 +123,13 @@ class Accuracy:
 
     def _calibration_of(self, columns) -> TableCalibration:
         """Of a table that the factor model has filled: that of these columns, in this order."""
-        whole = self.calibration
-        assert isinstance(whole, TableCalibration)
-        if not self.solution.is_on_disk:
-            return whole.at_columns(columns)
-        factors, degrees, are_open = (np.empty(columns.size) for _ in range(3))
+        assert isinstance(self.calibration, TableCalibration)
+        factors, degrees, open = np.empty((3, columns.size))
         for at, here, _, own in self._by_model(columns):
             factors[at], degrees[at] = own.column_factors[here], own.column_degrees[here]
-            are_open[at] = own.lines.columns[here]
-        lines = whole.lines._replace(columns=are_open)
-        return replace(whole, column_factors=factors, column_degrees=degrees, lines=lines)
+            open[at] = own.lines.columns[here]
+        lines = self.calibration.lines.of_columns(columns, open)
+        return replace(self.calibration, column_factors=factors, column_degrees=degrees, lines=lines)
 
     def _calibrated(self, rows, columns, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Deviations with the factors of rows and columns, 0 of observed entries, and the ends in such deviations."""
@@ -190,7 +187,7 @@ class Accuracy:
             calibration, which = self.calibration, columns
             given = s.space, s.used, s.noise_variance, plain_noise(s)
             drawn = column_deviations(*given, n, rows, columns, rng, parts)
-            factors = self.calibration.row_factors[rows][:, None] * self.column_factors(columns)
+            factors = calibration.row_factors[rows][:, None] * self.column_factors(columns)
         refuse_infinite(calibration.half_width(LEVEL))
         low, high = calibration.ends_at(LEVEL, rows[:, None], which)
         drawn *= (high - low) / (2 * NORMAL) * factors
@@ -216,13 +213,13 @@ class Accuracy:
         return means, low, high
 
     def _means_of_model(self, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        s, n, rows = self.solution, self.solution.shape[1], np.arange(self.solution.shape[0])[:, None]
+        s, n = self.solution, self.solution.shape[1]
         step, means, half = max(1, BLOCK_CELLS // s.shape[0]), np.empty(n), np.empty(n)
         for lo in range(0, n, step):
             some = np.arange(lo, min(lo + step, n))
             means[some] = filled_columns(s, some).mean(axis=0, dtype=np.float64)
             for at, here, part, own in self._by_model(some):
-                factors = np.sqrt(np.mean(own.factors_at(rows, here) ** 2, axis=0))
+                factors = np.sqrt(np.mean(own.factors_at(np.arange(s.shape[0])[:, None], here) ** 2, axis=0))
                 deviations = mean_deviations(part.learned, part.observations, own.parts, here)
                 half[some[at]] = from_normal(own.half_width(level), own.column_degrees[here]) * factors * deviations
         return means, means - half, means + half

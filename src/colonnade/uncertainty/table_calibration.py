@@ -143,6 +143,12 @@ class OpenLines(NamedTuple):
         lines = learned.at(open_rows(f, n_rows, n_columns), open_columns(f, n_rows))
         return cls(*lines, noise_shares(f), spreads, learned.is_turned)
 
+    def of_columns(self, which, open) -> OpenLines:
+        """Those of some columns, which leave this open; only a table in memory is turned."""
+        if not self.is_turned:
+            return self._replace(columns=open)
+        return self._replace(columns=open, noise=self.noise[which], spread=self.spread[which])
+
     def at(self, rows, columns) -> Openness:
         lines = columns if self.is_turned else rows
         open = 1 - (1 - self.rows[rows]) * (1 - self.columns[columns])
@@ -228,15 +234,9 @@ class TableCalibration:
             g, degrees = self.factors_of_new_columns(rows, columns, left_out, o.shape[1])
         g[is_known] = self.column_factors[places[is_known]]
         degrees[is_known] = self.column_degrees[places[is_known]]
-        are_open = open_columns(learned.model) if self.scores.rows.size else np.zeros(places.size)
-        return replace(self, column_factors=g, column_degrees=degrees, lines=self.lines._replace(columns=are_open))
-
-    def at_columns(self, columns) -> TableCalibration:
-        """The same for some columns of the table, in this order."""
-        lines = self.lines._replace(columns=self.lines.columns[columns])
-        if lines.is_turned:
-            lines = lines._replace(noise=lines.noise[columns], spread=lines.spread[columns])
-        g, degrees = self.column_factors[columns], self.column_degrees[columns]
+        open = open_columns(learned.model)
+        open[is_known] = self.lines.columns[places[is_known]]
+        lines = self.lines._replace(columns=open)
         return replace(self, column_factors=g, column_degrees=degrees, lines=lines)
 
     def factors_of_new_rows(self, rows, columns, found: LeftOut, count: int) -> tuple[np.ndarray, np.ndarray]:
