@@ -11,9 +11,20 @@ from ..model.column_space import fit_column_space
 from ..model.full_columns.held_out_predictions import HeldOutPredictions, predict_held_out
 from ..model.leaving_out import FEW_ENTRIES
 from ..model.prediction import entries_at, keep_in_bounds
+from ..model.solve import Status
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_predictions
-from .verdict import EXACT, EXACT_IN_PART, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
+from .verdict import (
+    EXACT,
+    EXACT_IN_PART,
+    LEVEL,
+    NOT_JUDGED,
+    NOTHING_FILLED,
+    NOTHING_TO_FILL,
+    Verdict,
+    judge,
+    not_judged_by,
+)
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _MOST_WORK = 2e9  # Multiplications, about 2 s; the spectrum of all full columns is left out if it takes more.
@@ -175,6 +186,8 @@ def verdict_on(completion) -> Verdict:
     learned = completion.learned
     if (completion.n_observed == completion.shape[0]).all():
         return NOTHING_TO_FILL
+    if not _fills_any(completion):
+        return NOTHING_FILLED
     if learned is None and not completion.by_columns:
         return not_judged_by(completion.choices.get("method", "This method"))
     if learned is not None and learned.is_exact:
@@ -187,6 +200,12 @@ def verdict_on(completion) -> Verdict:
     else:
         error = found.error / found.spread if found.spread > 0 else np.inf if found.error > 0 else 0.0
     return judge(error, float(found.coverage[np.argmin(np.abs(LEVELS - LEVEL))]))
+
+
+def _fills_any(completion) -> bool:
+    m, filled = completion.shape[0], [status for status in Status if status.is_filled]
+    n_empty_rows = 0 if completion.center is None else int(np.isnan(completion.center).sum())
+    return bool((completion.n_observed[np.isin(completion.status, filled)] < m - n_empty_rows).any())
 
 
 def _has_estimates(model) -> bool:

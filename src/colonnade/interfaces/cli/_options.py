@@ -235,6 +235,20 @@ def set_aside_line(observations) -> list[str]:
     return [f"Left out and written back unchanged: {words}." for words in set_aside_fact(observations).values()]
 
 
+def read_in_words(observations) -> str:
+    """What was recognised in the file, and how rows and columns without names are counted."""
+    form, names = observations.origin, (observations.row_names, observations.column_names)
+    sides = list(zip(("rows", "columns"), form.oriented(names)))
+    named, counted = ([side for side, found in sides if (found is not None) == has] for has in (True, False))
+    turned = "; transposed, so its rows are called columns below" if form.transposed else ""
+    written = form.dialect_in_words()
+    return (
+        f"Read: {form.kind}{f' ({written})' if written else ''} with"
+        f" {'names of ' + ' and '.join(named) if named else 'no names'}{turned}."
+        + (f" Its {' and '.join(counted)} are counted from 0." if counted else "")
+    )
+
+
 def check_output(path: Path, option: str, endings: tuple[str, ...], force: bool) -> None:
     """Refuse an output that cannot be written, before any work is done."""
     from ..._support.atomic_writing import refuse_existing

@@ -51,8 +51,8 @@ def compare(
     methods : list of names or functions, or a dict of them by the name to show; optional
         "complete", what `complete` does without settings; "algorithm1", plain least squares on full columns;
         "row_means", with an offset for each column; "column_means"; "acquire"; the names in `colonnade.methods`, and
-        "nystrom_r", which is Nystrom cut to the rank. A function takes Observations and returns a Completion or an array of shape (m, n).
-        Default: all that the data allow and that do not read the whole matrix.
+        "nystrom_r", which is Nystrom cut to the rank. A function takes Observations and returns a Completion or an
+        array of shape (m, n). Default: all that the data allow and that do not read the whole matrix.
     holdout : float in (0, 1)
         The share that is hidden; of a source, this share of the budget is read beyond it, to judge by.
     rank : int, optional
