@@ -70,8 +70,9 @@ def _advice(completion) -> list[str]:
     """What may help: bounds, and for a table that is not predicted well logarithms."""
     if completion.observations is None:
         return []
-    is_good = completion.verdict.word == "use it"
-    return [*about_bounds(completion), *([] if is_good else about_logarithms(completion.observations))]
+    word = completion.verdict.word
+    bounds = [] if word == "do not use it" else about_bounds(completion)
+    return [*bounds, *([] if word == "use it" else about_logarithms(completion.observations))]
 
 
 def _trust(completion, table) -> list[str]:
