@@ -32,7 +32,7 @@ from ._options import (
 @json_option("the explanation, with all known values,")
 @force_option("the picture")
 def command(result: Path, row: str, column: str, level: float, plot: Path | None, as_json: bool, force: bool) -> None:
-    """Explain a filled value: the known values of its column that it follows from, with their weights.
+    """Explain a filled value: the known values of its row or column that it follows from, with their weights.
 
     Example: colonnade explain table-completed row7 price
 
