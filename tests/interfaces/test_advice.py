@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import colonnade as co
+from colonnade.interfaces.cli import cli
 from colonnade.interfaces.skew import about_bounds, about_logarithms
 from colonnade.uncertainty.column_verdict import verdicts_in_words
 
@@ -83,3 +85,18 @@ def test_the_reason_for_the_factor_model_is_one_reason(rng):
     assert completion.choices["method"].partition(", ")[2] in co.inspect(known)["verdict"]
     units = known * 10.0 ** np.arange(-6, 6).repeat(5)[:, None]
     assert co.complete(units).choices["method"].endswith("because the rows differ in unit")
+
+
+def test_a_plan_for_a_table_without_gaps_learns_from_a_part(rng, tmp_path):
+    """Rows were chosen from a space without a direction: always the first ones."""
+    M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 200)) + 0.01 * rng.standard_normal((60, 200))
+    M[:20] *= 1e-3  # The first rows tell nothing.
+    np.save(tmp_path / "t.npy", M)
+    done = CliRunner().invoke(cli, ["plan", "--select-rows", "5", str(tmp_path / "t.npy")])
+    assert done.exit_code == 0 and min(map(int, done.output.split())) >= 20
+    done = CliRunner().invoke(cli, ["plan", str(tmp_path / "t.npy")])
+    assert done.exit_code == 0 and " of 200 columns in full and " in done.output
+    (tmp_path / "one.csv").write_text("a\n1\n\n3\n", encoding="utf-8")
+    for command in (["plan"], ["plan", "--select-rows", "1"]):
+        done = CliRunner().invoke(cli, [*command, str(tmp_path / "one.csv")])
+        assert "this table shows no pattern to plan with" in str(done.exception or done.output)
