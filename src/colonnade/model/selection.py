@@ -83,7 +83,7 @@ def learn_table(
     o : Observations
         With at least one entry.
     rank : int or "auto"
-        The most directions.
+        The largest number of directions.
     orientation : {"auto", "columns", "rows"}
         Which side has units, levels and noise of its own: "columns" fills columns and gives these to the rows.
     seed : int
