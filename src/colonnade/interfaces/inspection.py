@@ -251,10 +251,12 @@ def inspection_in_words(facts: dict) -> list[str]:
         "Columns: " + _side_in_words(facts["columns"], m),
         "Rows: " + _side_in_words(facts["rows"], n),
     ]
-    if facts["spectrum"] is not None:
+    if facts["spectrum"] is not None and facts["spectrum"]["numerical_rank"] != 1:
         lines.append(_spectrum_in_words(facts["spectrum"]))
     if facts["trial"] is not None:
-        lines += [f"Test fit: {facts['trial'][name]}." for name in ("rank", "fit") if name in facts["trial"]]
+        found = (facts["trial"].get(name, "") for name in ("rank", "fit"))
+        # The typical error of a filled table is in its verdict, in another unit.
+        lines += [f"Test fit: {words}." for words in found if words and "typical error" not in words]
     return lines
 
 

@@ -166,7 +166,8 @@ class Explanation:
             return lines + ([f"Note: {self.message}."] if "no part" in self.message else [])
         if math.isnan(self.value):
             subject = "" if self.message.startswith("the row") else f"column {_name(self.column)} "
-            return [f"{place} could not be filled: {subject}{self.message}."]
+            reason = self.message if self.remedy is None else self.message.partition(";")[0]  # The remedy comes last.
+            return [f"{place} could not be filled: {subject}{reason}."]
         ends = ""
         if self.interval is not None:
             low, high = map(_number, self.interval)

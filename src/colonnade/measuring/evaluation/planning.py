@@ -64,7 +64,8 @@ class QuestionPlan:
         ]
         return (
             f"For +-{self.half_width:g} at the level {100 * self.level:.3g} %: {self.needed:,} of {self.n_rows:,}"
-            f" questions{prices[0]} for a model like the known ones, {self.needed_beyond:,}{prices[1]} for one beyond them."
+            f" questions{prices[0]} for a model like the known ones, {self.needed_beyond:,}{prices[1]} for one"
+            " beyond them."
         )
 
     def _repr_html_(self) -> str:
