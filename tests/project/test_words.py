@@ -76,6 +76,14 @@ def test_the_list_finds_what_it_bans(text):
     assert any(re.search(pattern, text, re.IGNORECASE) for pattern in BANNED)
 
 
+@pytest.mark.parametrize("name", ["complete", "inspect", "compare", "plan"])
+def test_help_begins_with_the_options_of_the_command_itself(name):
+    command = cli.cli.get_command(None, name)
+    _, own, reading = command.get_help(click.Context(command)).split("Options")
+    assert "--json" in own and "--storage-option" not in own and "--sheet" in reading and "--help" not in reading
+    assert not re.search(r"^  \[?INPUT", own, re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_option_says_what_it_does_and_its_default(name):
     command = cli.cli.get_command(None, name)

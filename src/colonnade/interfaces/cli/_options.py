@@ -124,7 +124,7 @@ _READ = (
         metavar="TEXT",
         multiple=True,
         help="A text or number that marks a missing value, such as -999 or '?'. Can be repeated."
-        " Default: empty cells, NaN and null.",
+        " Default: empty cells, NA, NaN, null and the like.",
     ),
     click.option(
         "--ignore",
@@ -180,6 +180,21 @@ def input_options(command=None, *, required: bool = True):
         command = option(command)
     metavar = "INPUT..." if required else "[INPUT]..."
     return click.argument("inputs", metavar=metavar, nargs=-1, required=required, type=Place())(storage_option(command))
+
+
+class ReadingCommand(click.Command):
+    """A command whose help has its own options first, then those that say how the input is read."""
+
+    def format_options(self, ctx, formatter) -> None:
+        own: list[tuple[str, str]] = []
+        reading: list[tuple[str, str]] = []
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                (reading if option.name in (*_READ_NAMES, "storage_option") else own).append(record)
+        for title, records in (("Options", own), ("Options for reading", reading)):
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def read_input(inputs, options: dict):

@@ -10,6 +10,7 @@ import click
 from ._lines import say
 from ._options import (
     PICTURES,
+    ReadingCommand,
     check_output,
     force_option,
     given_input,
@@ -28,7 +29,7 @@ _AS_OPTIONS = {"complete": "", "algorithm1": " --center no --shrinkage 0 --refin
 _AS_OPTIONS |= {name: f" --method {name}" for name in ("als", "soft_impute", "svt", "optspace", "tall_project")}
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options
 @click.option("--methods", metavar="A,B,...", help="Names of methods, separated by commas. Default: all that apply.")
 @click.option(

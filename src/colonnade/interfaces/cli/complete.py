@@ -18,6 +18,7 @@ from ._options import (
     AutoOr,
     MethodName,
     Place,
+    ReadingCommand,
     beside,
     check_output,
     command_line,
@@ -39,7 +40,7 @@ _SCORES_MODEL = (
 )
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options
 @click.option(
     "--output",
@@ -68,7 +69,7 @@ _SCORES_MODEL = (
     metavar="NAME",
     help="Method: factor-model learns from all columns, full-columns from the complete ones; als, soft-impute, svt,"
     " optspace and tall-project are published methods without intervals."
-    " Default: auto, which is full-columns if enough columns are complete, else factor-model.",
+    " Default: auto, the one of these two that predicts hidden values better.",
 )
 @click.option(
     "--orientation",

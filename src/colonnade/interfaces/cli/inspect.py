@@ -9,6 +9,7 @@ import click
 
 from ._lines import say
 from ._options import (
+    ReadingCommand,
     given_input,
     input_options,
     json_option,
@@ -22,7 +23,7 @@ from ._options import (
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options
 @json_option("the facts")
 def command(inputs, as_json, **options) -> None:

@@ -9,12 +9,12 @@ from dataclasses import asdict
 import click
 
 from ._lines import say
-from ._options import input_options, json_option, progress, read_input, seed_option
+from ._options import ReadingCommand, input_options, json_option, progress, read_input, seed_option
 
 _HIDDEN = 0.1  # Share of a table without gaps that is hidden: `complete` learns nothing where nothing is to be filled.
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options(required=False)
 @click.option(
     "--shape",
