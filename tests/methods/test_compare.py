@@ -226,7 +226,7 @@ def test_what_a_method_leaves_open_counts_as_row_mean_and_offset(rng):
     comparison = co.compare(known, {"nothing": lambda o: np.full(o.shape, np.nan), "row_means": "row_means"})
     first, second = comparison.results
     assert first.error == second.error
-    assert any("100.0% of the hidden entries were left open" in result.remark for result in (first, second))
+    assert any("100.0 % of the hidden entries were left open" in result.remark for result in (first, second))
 
 
 def test_without_full_columns_the_methods_that_need_none_are_compared(rng):
