@@ -99,6 +99,38 @@ def test_names_go_along():
         co.Observations.from_dense(np.ones((2, 3)), column_names=["a", 7, "c"])
 
 
+def test_days_are_named_without_a_time_and_labels_of_several_levels_are_explained(rng):
+    known = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 8))
+    known[6:, 5:] = np.nan
+    days = pd.date_range("2024-01-01", periods=30)
+    completion = co.complete(pd.DataFrame(known, index=days, columns=list("abcdefgh")))
+    assert completion.row_names[9] == "2024-01-10"
+    for asked in (days[9], days.to_numpy()[9], days[9].date(), "2024-01-10", "2024-01-10 00:00:00"):
+        assert completion.entries(asked, "g") == completion.entries(9, 6)
+    levels = pd.MultiIndex.from_product([list("xyz"), range(10)])
+    completion = co.complete(pd.DataFrame(known, index=levels, columns=list("abcdefgh")))
+    assert completion.explain(("x", 9), "g").value == completion.entries(9, 6)
+
+
+def test_without_pandas_frames_are_those_of_polars(rng, monkeypatch, tmp_path):
+    from colonnade.data import frames
+
+    known = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 4))
+    known[3, 2] = np.nan
+    monkeypatch.setattr(frames, "find_spec", lambda name: name if name == "polars" else None)
+    completion = co.complete(known)
+    filled = completion.to_frame()
+    assert filled.columns == ["column_0", "column_1", "column_2", "column_3"]
+    np.testing.assert_array_equal(filled.to_numpy(), completion.to_dense())
+    assert completion.to_frame(interval=0.9).columns == ["row", "column", "value", "low", "high", "kind"]
+    (tmp_path / "t.csv").write_text("a,place,b\n1,Oslo,2\n2,Rome,\n3,Bern,6\n4,Bonn,8\n", encoding="utf-8")
+    filled = co.complete(co.read(tmp_path / "t.csv")).to_frame()
+    assert filled.columns == ["a", "place", "b"] and filled["place"].to_list() == ["Oslo", "Rome", "Bern", "Bonn"]
+    monkeypatch.setattr(frames, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="data frames need pandas or polars: pip install pandas"):
+        completion.to_frame()
+
+
 def test_dates_are_names(rng):
     known = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 8))
     known[6:, 5:] = np.nan
@@ -108,7 +140,9 @@ def test_dates_are_names(rng):
     for asked in (hours[[4, 9]], list(hours[[4, 9]]), hours[[4, 9]].to_pydatetime(), hours.to_numpy("M8[ns]")[[4, 9]]):
         np.testing.assert_array_equal(completion.entries(asked, "g"), expected)
     assert completion.entries(hours[9], "g") == completion.entries(hours.to_numpy()[9], "g") == expected[1]
-    with pytest.raises(ValueError, match="none is called '2023-05-01 00:00:00' among '2024-01-01 00:00:00'"):
+    with pytest.raises(
+        ValueError, match=r"one of the names '2024-01-01 00:00:00', .*; none is called '2023-05-01 00:00:00'"
+    ):
         completion.entries(pd.Timestamp("2023-05-01"), "g")
     with pytest.raises(TypeError, match="all numbers or all names; got '3' beside names"):
         completion.entries([hours[4], 3], "g")
@@ -151,7 +185,8 @@ def test_without_pandas_a_frame_says_what_to_install(monkeypatch):
     M = np.random.default_rng(0).standard_normal((12, 8))
     M[3:6, 2:5] = np.nan
     completion = co.complete(M)
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
     for ask in (
         completion.to_frame,
         lambda: completion.to_frame(0.9),

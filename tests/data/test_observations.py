@@ -72,7 +72,7 @@ def test_duplicates_are_refused_averaged_or_the_last_wins():
     huge = co.Observations.from_triplets([0, 0], [0, 0], [1.5e308, 1.5e308], (1, 1), duplicates="mean")
     assert huge.values.tolist() == [1.5e308]
     twice = sparse.coo_array(([1.0, 2.0], ([0, 0], [0, 0])), shape=(2, 2))
-    with pytest.raises(ValueError, match="1 entries are given twice"):
+    with pytest.raises(ValueError, match="1 entry is given twice, at"):
         co.Observations.from_sparse(twice)
 
 

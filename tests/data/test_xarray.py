@@ -80,7 +80,7 @@ def test_two_dimensions_are_a_table(rng):
     table = array.isel(lat=4)
     completion = co.complete(table)
     np.testing.assert_array_equal(completion.to_xarray().values, co.complete(table.values).to_dense())
-    assert completion.row_names[3] == "2024-01-04 00:00:00" and completion.column_names.tolist() == list("012345")
+    assert completion.row_names[3] == "2024-01-04" and completion.column_names.tolist() == list("012345")
     assert completion.entries(pd.Timestamp("2024-01-04"), "2") == completion.to_dense()[3, 2]
 
 

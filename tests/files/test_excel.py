@@ -164,7 +164,7 @@ def test_merged_cells_are_refused(tmp_path, where):
     book = save(tmp_path / "t.xlsx", [["a", "b"], [1, 2], [3, 4]])
     book["Data"].merge_cells(where)
     book.save(tmp_path / "t.xlsx")
-    with pytest.raises(ValueError, match=f"the cells {where} of .* are merged: unmerge them"):
+    with pytest.raises(ValueError, match=rf"the cells {where} of .* are merged\. Unmerge them"):
         read(tmp_path / "t.xlsx")
 
 

@@ -74,7 +74,7 @@ def test_sparse_npz_keeps_explicit_zeros(known, tmp_path):
         co.read(tmp_path / "bad.npz")
     twice = sparse.coo_array(([1.0, 2.0], ([0, 0], [0, 0])), shape=(2, 2))
     sparse.save_npz(tmp_path / "twice.npz", twice)
-    with pytest.raises(ValueError, match="1 entries are given twice"):
+    with pytest.raises(ValueError, match="1 entry is given twice, at"):
         co.read(tmp_path / "twice.npz")
 
 
@@ -308,14 +308,17 @@ def test_duplicates_are_averaged_or_the_last_wins(tmp_path):
     "content, words",
     [
         ("a,b\n1,x\n3,y\n", r"one column of numbers, 'a', beside 'b' \(text\).*If its lines are triples"),
-        ("a,b\n1,x\n3,4\n", "1 cell of .* is not a number, in line 2, column 'b': 'x'; leave it empty.*--ignore"),
+        (
+            "a,b\n1,x\n3,4\n",
+            "1 cell of .* is not a number, in line 2, column 'b': 'x'. If it stands for a gap, name it.*--ignore",
+        ),
         ("n,a,b\nr,1,2\ns,3,'1.5\n", r"1 cell .* line 3 \('s'\), column 'b': \"'1.5\""),
         ("a,b\n1,inf\n", r"row 0, column 1 \('b'\) is inf"),
         ("a,b\n1,1e999\n", "is inf"),
-        ("a,b\n1,2\n3\n", "line 3 of .* has 1 cells where others have 2: mend it"),
+        ("a,b\n1,2\n3\n", "line 3 of .* has 1 cell where others have 2. Correct it"),
         ("a,b\n1,2\n3,4\n" + '"5,6\n' + 40_000 * "7,8\n", "line 4 of .* does not end: close its quotation mark"),
         ("a,b\n1,2\n3,4\n" + '5,6,"7\n' + "7,8\n", "line 4 of .* has 3 cells where .* is not closed"),
-        ("n,a,b\nr,1,2\n\ns,3,4\nt,1,5,7\n", "line 5 of .* has 4 cells where others have 3: mend it"),
+        ("n,a,b\nr,1,2\n\ns,3,4\nt,1,5,7\n", "line 5 of .* has 4 cells where others have 3. Correct it"),
         ("a,b,c\n1,2\n", "3 names in its first line and 2 cells"),
         ("a,b\n", "no row"),
         ("\n\n", "only empty lines"),
@@ -519,7 +522,7 @@ def test_words_that_stand_for_nothing(tmp_path):
     known = co.read(path, missing="?")
     np.testing.assert_equal(known.to_dense(), [[1, 2], [np.nan, 4]])
     assert known.row_names.tolist() == ["?", "x"]
-    with pytest.raises(ValueError, match=r"2 cells of .*: '\?'; leave it empty, or name it with --missing"):
+    with pytest.raises(ValueError, match=r"2 cells of .*: '\?'. If it stands for a gap, name it with --missing"):
         path.write_text("a,b\n1,?\n2,?\n3,4\n")
         co.read(path)
     for bad in (True, [None], [[1]]):

@@ -100,7 +100,7 @@ def test_strict_ends_with_four_after_writing(run, folder):
     pd.DataFrame(known, columns=ODD).to_csv("t.csv", index=False)
     settings = ["--rank", 2, "--shrinkage", 0, "--center", "no"]
     code, out, err = run("complete", "t.csv", *settings, "--strict")
-    assert code == 4 and len(err.splitlines()) == 1 and "Not filled: 1 column ('a,b'). The first has fewer" in err
+    assert code == 4 and len(err.splitlines()) == 1 and "Not filled: 1 column ('a,b'). It has fewer" in err
     assert "Written: t-filled.csv" in out and os.path.exists("t-filled.csv")
     assert run("complete", "t.csv", *settings, "--force")[0] == 0
 

@@ -144,7 +144,8 @@ def test_inspect_prints_a_picture_and_advice(run):
     pd.DataFrame(known, columns=ODD + [f"c{k}" for k in range(24)]).to_csv("t.csv", index=False)
     code, out, err = run("inspect", "t.csv")
     assert code == 0 and err == "" and "\x1b" not in out and len(out) < 10_000
-    verdict, *lines = out.splitlines()
+    verdict, source, *lines = out.splitlines()
+    assert source.startswith("Read: csv with names of columns. Its rows are counted from 0.")
     assert (
         verdict == "This table can be filled: 8 of 30 columns are complete, and colonnade fills the others from them."
     )

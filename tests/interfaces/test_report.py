@@ -377,6 +377,27 @@ def test_the_evidence_of_the_factor_model_is_true():
     assert seen.noise_std == pytest.approx(0.5, rel=0.15)
 
 
+def test_the_directions_of_columns_in_units_of_their_own_do_not_depend_on_the_units(rng):
+    M = rng.standard_normal((80, 2)) @ rng.standard_normal((2, 12)) + 0.2 * rng.standard_normal((80, 12))
+    known = np.where(rng.random(M.shape) < 0.2, np.nan, M)
+    found = []
+    for units in (10.0 ** np.arange(-6, 6), 10.0 ** np.arange(-4, 8)[::-1]):
+        completion = co.complete(units * known)
+        seen = spectrum(completion)
+        assert seen.side == "row" and seen.is_relative and seen.deviations[1] > 3 * seen.deviations[2]
+        text = " ".join(" ".join(Page(report_html(completion)).words).split())
+        assert "known values of a typical row determine them" in text
+        assert "all numbers are in standard deviations of each column" in text
+        found.append([*seen.deviations[:2], seen.noise_std])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    assert 0.05 < found[0][2] < 0.4  # The noise is a seventh of a usual column's spread.
+
+
+def test_a_report_of_a_table_that_could_not_be_filled_says_what_to_measure():
+    text = " ".join(" ".join(Page(report_html(co.complete(np.array([[1, np.nan, 3, 4, np.nan]])))).words).split())
+    assert "Do not use it" in text and "2 columns stay empty" in text and "hardly predict" not in text
+
+
 def test_the_pictures_of_the_factor_model(tmp_path):
     completion = co.complete(gappy())
     figure = completion.plot()

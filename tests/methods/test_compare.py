@@ -80,10 +80,10 @@ def test_exact_data_are_predicted_exactly(rng):
 def test_noise_is_predicted_by_nobody_and_the_advice_says_so(rng):
     known = hide(rng, rng.standard_normal((60, 80)), 10, 15)[0]
     comparison = co.compare(known, ["complete", "row_means"])
-    assert "none can be trusted" in comparison.advice and comparison.method is None
+    assert "no method predicts well enough" in comparison.advice and comparison.method is None
     offsets = rng.standard_normal(60)[:, None] + 3 * rng.standard_normal(80) + 0.1 * rng.standard_normal((60, 80))
     comparison = co.compare(hide(rng, offsets, 10, 15)[0], {"row_means": "row_means", "worse": lambda o: 0 * offsets})
-    assert "no method predicts clearly better than row means" in comparison.advice and comparison.method is None
+    assert "no method predicts clearly better than row_means" in comparison.advice and comparison.method is None
 
 
 def test_hidden_entries_that_are_all_equal_have_the_spread_of_their_rows(rng):
@@ -138,6 +138,34 @@ def test_equal_methods_are_told_apart_by_what_else_they_offer(rng):
     comparison = co.compare(known, same, rank=3)
     assert comparison.results[0].error == pytest.approx(comparison.results[1].error, rel=1e-12)
     assert comparison.advice.endswith("use algorithm1, which has intervals.")
+
+
+def test_equal_methods_end_in_complete_whose_intervals_a_file_gets(rng):
+    known = problem(rng, noise=0.5)[1]
+    comparison = co.compare(known, {"tall_project": "complete", "complete": "complete"})
+    assert comparison.advice.endswith("use complete, which has calibrated intervals.")
+
+
+def test_a_constant_column_does_not_spoil_the_errors(rng):
+    """The spread of equal numbers is their rounding; errors must not be counted in it."""
+    M = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 8)) + 10
+    M[:, 3] = 7.1
+    known = np.where(rng.random(M.shape) < 0.1, np.nan, M)
+    comparison = co.compare(known, ["complete", "row_means", "column_means"])
+    assert all(result.relative_error < 10 for result in comparison.results)
+    assert comparison.method == "complete"
+
+
+def test_columns_in_units_of_their_own_are_compared_with_column_means(rng):
+    M = rng.standard_normal((80, 6)) * 10.0 ** np.arange(6) + 10.0 ** np.arange(6)
+    known = np.where(rng.random(M.shape) < 0.2, np.nan, M)
+    errors = {r.method: r.relative_error for r in co.compare(known, ["row_means", "column_means"]).results}
+    assert 0.7 < errors["column_means"] < 1.3 and errors["row_means"] > 10
+    means = np.nanmean(known, axis=0)
+    from colonnade.methods.comparison._methods import column_means
+
+    filled = column_means(co.Observations.from_dense(known)).to_dense()
+    assert np.allclose(filled[np.isnan(known)], np.broadcast_to(means, M.shape)[np.isnan(known)])
 
 
 def test_an_error_several_times_as_large_is_never_about_equal(rng):
@@ -198,7 +226,7 @@ def test_what_a_method_leaves_open_counts_as_row_mean_and_offset(rng):
     comparison = co.compare(known, {"nothing": lambda o: np.full(o.shape, np.nan), "row_means": "row_means"})
     first, second = comparison.results
     assert first.error == second.error
-    assert any("100.0% of the hidden entries were left open" in result.remark for result in (first, second))
+    assert any("100.0 % of the hidden entries were left open" in result.remark for result in (first, second))
 
 
 def test_without_full_columns_the_methods_that_need_none_are_compared(rng):
@@ -268,7 +296,7 @@ def test_every_method_can_be_chosen_and_exact_ones_are_exact(rng):
     comparison = co.compare(L @ R, list(METHODS), rank=2, n_full_columns=12, n_entries=20)
     assert [r.remark for r in comparison.results if r.error is None] == []
     errors = {result.method: result.error for result in comparison.results}
-    poor = {"row_means", "entrywise_subsampling", "soft_impute", "svt"}
+    poor = {"row_means", "column_means", "entrywise_subsampling", "soft_impute", "svt"}
     iterating = {"als", "optspace"}
     assert max(errors[name] for name in set(errors) - poor - iterating) < 1e-10
     assert max(errors[name] for name in iterating) < 0.3 * errors["row_means"]  # to their own tolerance, or nearly
@@ -343,7 +371,7 @@ def test_data_that_cannot_be_compared_are_refused(rng):
         co.compare(M)
     few = np.full((60, 80), np.nan)
     few[:, :10], few[:2] = M[:, :10], M[:2]
-    with pytest.raises(ValueError, match=r"no entry can be hidden.*fullest of them has 2"):
+    with pytest.raises(ValueError, match=r"no known value can be hidden.*fullest of these has 2.*Measure more"):
         co.compare(few)
     with pytest.raises(ValueError, match="no entry of the 60 x 80 table is known"):
         co.compare(np.full((60, 80), np.nan))
@@ -420,7 +448,7 @@ def test_the_command_gives_what_the_function_gives(table, tmp_path):
     assert done.returncode == 0 and done.stderr == ""
     expected = co.compare(table, ["complete", "row_means"]).to_dict()
     told = json.loads(done.stdout)
-    assert told.pop("next") == "colonnade complete t.csv --method auto"
+    assert told.pop("next") == "colonnade complete t.csv"
     for result in (*told["results"], *expected["results"]):
         result.pop("seconds")
     assert told == expected

@@ -24,6 +24,13 @@ def test_chosen_questions_tell_more_than_random_ones():
     assert results[50, "balanced questions, scored"][1] >= 0.7  # of 20 intervals of level 0.9
 
 
+@pytest.mark.slow
+def test_intervals_from_imputed_tables_hold_more_often_than_those_of_the_prediction():
+    for shares in run("multiple_imputation", 4).values():
+        for imputed, alone in shares.values():
+            assert imputed >= 0.8 and imputed >= alone - 0.05
+
+
 def test_chosen_places_tell_more_than_random_ones():
     results = run("sparse_sensors")
     for method in ("gappy POD (least squares)", "with the prior (automatic)"):

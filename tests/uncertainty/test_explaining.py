@@ -326,3 +326,16 @@ def test_a_saved_result_gives_the_same_reasons(seed, rng, tmp_path):
         loaded = co.Completion.load(tmp_path / str(k))
         (i, j), *_ = some(rng, completion.filled_mask(), 1)
         assert str(loaded.explain(i, j)) == str(completion.explain(i, j))
+
+
+def test_rows_whose_value_is_not_known_are_not_similar_and_no_level_is_not_named(rng):
+    M = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 8)) + 0.1 * rng.standard_normal((40, 8))
+    known = np.where(rng.random(M.shape) < 0.2, np.nan, M)
+    known[:, 2] = np.nan
+    found = co.complete(known, orientation="rows").explain(0, 2)
+    assert found.similar == [] and "nan" not in str(found)
+    known[:, 3:] = M[:, 3:]
+    plain = co.complete(np.delete(known, 2, axis=1), rank=2, center=False, shrinkage=0, refine=0)
+    j = int(np.flatnonzero(np.isnan(known[:, 0]))[0])
+    assert "level" not in str(plain.explain(j, 0))
+    assert "Leverage: measuring it would move the fit " in str(plain.explain(j, 0))

@@ -13,6 +13,8 @@ import numpy as np
 
 from .printable import printable as printable
 
+MIDNIGHT = " 00:00:00"  # Ends the text of a date that has no time of day.
+
 
 def as_count(name: str, value, low: int, high: int | None = None, why: str = "") -> int:
     """A whole number in ``low..high``; bool, float and NaN are refused."""
@@ -198,17 +200,20 @@ def as_places(name: str, value, names, length: int) -> np.ndarray:
         raise TypeError(f"{name} must be whole numbers, because the data have no names; got {shown(given.flat[0])}")
     places = dict(zip(names, range(length)))
     twice = Counter(names) if len(places) < length else {}
-    # A day stands for its beginning.
-    asked = [one if one in places else f"{one} 00:00:00" for one in map(str, given.flat)]
+    asked = [_day_among(one, places) for one in map(str, given.flat)]
     for one, full in zip(given.flat, asked):
         found = twice.get(full, 1) if full in places else 0
         if found != 1:
             there = ", ".join(shown(other) for other in names[:3]) + (", ..." if length > 3 else "")
             called = f"{found:,} are called" if found else "none is called"
-            raise ValueError(
-                f"{name} must be positions from 0 or names that occur once; {called} {shown(one)} among {there}"
-            )
+            raise ValueError(f"{name} must be a number from 0 or one of the names {there}; {called} {shown(one)}")
     return np.array([places[full] for full in asked], np.int64).reshape(given.shape)
+
+
+def _day_among(name: str, places) -> str:
+    """A name, with the time of a day's beginning or without it as the other names have it."""
+    other = name.removesuffix(MIDNIGHT) if name.endswith(MIDNIGHT) else name + MIDNIGHT
+    return name if name in places or other not in places else other
 
 
 def _dates_as_text(one):

@@ -108,12 +108,12 @@ def complete(
     return completion
 
 
-def chosen_method(o: Observations) -> str:
-    """The method with which `complete` fills a table without settings."""
+def chosen_method(o: Observations) -> tuple[str, str]:
+    """The method with which `complete` fills a table without settings, and the reason in words if there are others."""
     if o.full_columns.size == 0 and o.values.size:
-        return "factor model"
+        return "factor model", ""
     learned = _better_factor_model(o, "auto", None, None) if o.full_columns.size else None
-    return "full columns" if learned is None else "factor model"
+    return ("full columns", "") if learned is None else ("factor model", learned.choices["method"].partition(", ")[2])
 
 
 def _needs_factor_model(o: Observations, method: str, orientation: str, settings: Settings) -> bool:

@@ -91,7 +91,7 @@ class Completion(SolutionView):
         return filled_mask(self.solution)
 
     def to_frame(self, interval: float | None = None):
-        """The filled matrix as the kind of frame that came in, with its index and names; else of pandas.
+        """The filled matrix as the kind of frame that came in, with its index and names; else of pandas or polars.
 
         Parameters
         ----------

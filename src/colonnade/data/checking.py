@@ -76,13 +76,17 @@ def order_by_columns(rows, columns, m, n) -> np.ndarray:
     return np.lexsort((rows, columns))
 
 
+def _given_twice(count: int) -> str:
+    return "1 entry is given twice," if count == 1 else f"{count:,} entries are given twice, the first"
+
+
 def merge_duplicates(rows, columns, values, weights, first, duplicates, names=(None, None)):
     """Entries in order with one for each place; `first` tells where a place is named for the first time."""
     starts = np.flatnonzero(first)
     if duplicates == "error":
         second = int(np.flatnonzero(~first)[0])
         raise ValueError(
-            f"{first.size - starts.size:,} entries are given twice, the first at"
+            f"{_given_twice(first.size - starts.size)} at"
             f" {place_of(rows[second], columns[second], names)}: choose duplicates='mean' or 'last' (--duplicates)"
         )
     if duplicates == "last":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._support.arguments import shown
+from .._support.arguments import MIDNIGHT, shown
 from .._support.numbers import are_numbers, first_rounded, floats_of, odd_one, rounded_words
 
 
@@ -28,10 +28,12 @@ def is_xarray(data) -> bool:
 
 
 def labels_as_text(index) -> list[str] | None:
-    """The labels of a pandas Index as text; None if it only counts from 0."""
+    """The labels of a pandas Index as text; None if it only counts from 0. Days have no time of day."""
     if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None:
         return None
-    return [str(label) for label in index]
+    labels = [str(label) for label in index]
+    are_days = index.dtype.kind == "M" and all(label.endswith(MIDNIGHT) for label in labels)
+    return [label.removesuffix(MIDNIGHT) for label in labels] if are_days else labels
 
 
 def refuse_lazy(frame) -> None:

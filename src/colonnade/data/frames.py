@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -110,22 +111,25 @@ class FrameForm:
 
 
 def frame_of(matrix, observations):
-    """The matrix as the kind of frame that the observations came from; a pandas DataFrame if from none."""
+    """The matrix as the kind of frame that the observations came from; of pandas, or else polars, if from none."""
     form = observations.origin
     if not isinstance(form, FrameForm):
-        form = _pandas_form(observations)
+        form = _pandas_form(observations) if _usual_library() == "pandas" else _polars_form(observations)
     return form.frame(matrix, observations.n_observed == len(matrix))
 
 
 def frame_of_columns(columns: dict, observations):
-    """Columns by name, arrays of one length, as a frame of the library that the observations came from, else pandas.
+    """Columns by name, arrays of one length, as a frame of the library that the observations came from.
 
-    What is not known is NaN in pandas and null elsewhere.
+    Else it is one of pandas, or of polars if only that is installed. What is not known is NaN in pandas and null
+    elsewhere.
     """
     form = observations.origin
-    library = form.library if isinstance(form, FrameForm) else "pandas"
+    library = form.library if isinstance(form, FrameForm) else _usual_library()
     if library == "pandas":
-        return _needed_pandas().DataFrame(columns)
+        import pandas
+
+        return pandas.DataFrame(columns)
     if library == "polars":
         import polars
 
@@ -139,21 +143,32 @@ def frame_of_columns(columns: dict, observations):
     )
 
 
-def _needed_pandas():
-    """pandas, or a message how to install it."""
-    try:
-        import pandas
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "a frame of data that were no frame needs pandas: pip install pandas; to_dense() gives an array",
-            name="pandas",
-        ) from None
-    return pandas
+def _usual_library() -> str:
+    """The library of frames of data that came from none: pandas, else polars, else a message what to install."""
+    for library in ("pandas", "polars"):
+        if find_spec(library) is not None:
+            return library
+    raise ModuleNotFoundError(
+        "data frames need pandas or polars: pip install pandas. Without them, to_dense() gives an array", name="pandas"
+    )
+
+
+def _polars_form(observations) -> FrameForm:
+    """As `_pandas_form`; polars has no names of rows, and columns without names are column_0, column_1 and so on."""
+    import polars
+
+    n, form, names = observations.shape[1], observations.origin, observations.column_names
+    aside = form.aside if hasattr(form, "aside") and not form.transposed else None
+    if aside is None:
+        return FrameForm("polars", [f"column_{j}" for j in range(n)] if names is None else list(names))
+    kept = replace(aside, columns=polars.from_arrow(aside.columns))
+    return FrameForm("polars", titles_with(aside, names, n), None, kept)
 
 
 def _pandas_form(observations) -> FrameForm:
     """The form of data that were no frame; of a file, with the columns that were set aside unless it was transposed."""
-    pandas = _needed_pandas()
+    import pandas
+
     m, n = observations.shape
     index = pandas.RangeIndex(m) if observations.row_names is None else pandas.Index(observations.row_names)
     form, names = observations.origin, observations.column_names

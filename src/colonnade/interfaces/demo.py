@@ -49,8 +49,9 @@ def complete_photograph(out: Path, *, n_full_columns: int = 128, share: float = 
     error = float(np.sqrt(np.mean(hidden**2))) if hidden.size else 0.0
     _draw(out, photograph, seen, filled, error)
     return [
-        f"Kept {d} of {width} columns of a photograph and {share:.0%} of its other pixels: {seen.mean():.0%} in all.",
-        f"Filled the rest in {seconds:.2f} s (the first run compiles). The typical error is {error:.1%} of full"
+        f"Kept {d} of {width} columns of a photograph and {100 * share:.0f} % of its other pixels:"
+        f" {100 * seen.mean():.0f} % in all.",
+        f"Filled the rest in {seconds:.2f} s (the first run compiles). The typical error is {100 * error:.1f} % of full"
         f" brightness. Written: {printable(out)}",
         "Next: colonnade complete YOUR_TABLE.csv",
     ]
@@ -77,8 +78,8 @@ def _draw(out: Path, photograph, seen, filled, error) -> None:
     figure = Figure(figsize=(13, 3.5), layout="constrained")
     FigureCanvasAgg(figure)
     panels = (
-        (np.where(seen[:, :, None], photograph, 0.85), f"seen: {seen.mean():.0%} of the pixels"),
-        (np.clip(filled, 0, 1), f"completed: {error:.1%} rms error where unseen"),
+        (np.where(seen[:, :, None], photograph, 0.85), f"seen: {100 * seen.mean():.0f} % of the pixels"),
+        (np.clip(filled, 0, 1), f"completed: {100 * error:.1f} % rms error where unseen"),
         (photograph, "the photograph"),
     )
     for axes, (picture, title) in zip(figure.subplots(1, 3), panels):

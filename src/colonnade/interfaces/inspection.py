@@ -21,6 +21,11 @@ _FEW = 3  # Known values; a row or column with fewer is filled mostly by typical
 _LARGE = 20_000_000  # Cells of complete columns above which only the first 50 directions are computed, for time.
 
 
+_ONLY_EMPTY = (
+    "This table cannot be filled: all gaps lie in rows or columns without any value, so nothing predicts them."
+)
+
+
 class Inspection(dict):
     """The facts of `inspect_observations` by name; ``print`` and notebooks show them in words."""
 
@@ -58,11 +63,11 @@ def inspect_observations(o: Observations) -> Inspection:
     Returns
     -------
     Inspection
-        verdict (one sentence), method ("factor model" or "full columns": what `complete` would use; None if nothing is
-        to be filled), shape, n_observed, share, columns and rows (each with full, empty, partial, and the least, median
-        and most entries of the partial ones), complete_side ("columns", "rows", "both" or "neither"), spectrum (None if
-        no column is full), trial (settings of the full-columns method in words; None for another method), advice
-        (sentences)
+        verdict (one sentence), method ("factor model" or "full columns": what `complete` would use; None if nothing
+        can be filled), shape, n_observed, share, columns and rows (each with full, empty, partial, and the least,
+        median and most entries of the partial ones), complete_side ("columns", "rows", "both" or "neither"), spectrum
+        (None if no column is full), trial (settings of the full-columns method in words; None for another method),
+        advice (sentences)
 
     Raises
     ------
@@ -77,9 +82,10 @@ def inspect_observations(o: Observations) -> Inspection:
     cleaned = screening.cleaned(o)
     columns = _side(o.n_observed, m)
     rows = _side(np.bincount(o.rows, minlength=m), n)
-    method = _method(o, columns)
+    n_learnable = (m - rows["empty"]) * (n - columns["empty"])
+    method, reason = chosen_method(o) if o.values.size < n_learnable else (None, "")
     facts = {
-        "verdict": _verdict(method, columns),
+        "verdict": _ONLY_EMPTY if n_learnable < m * n and method is None else _verdict(method, reason, columns),
         "method": method,
         "shape": [m, n],
         "n_observed": int(o.rows.size),
@@ -97,14 +103,7 @@ def inspect_observations(o: Observations) -> Inspection:
     return Inspection(facts, advice=[*advice, *about_skew, *_advice(o, facts)])
 
 
-def _method(o: Observations, columns: dict) -> str | None:
-    """The method that `complete` would use without settings; None if nothing is to be filled."""
-    if not (columns["partial"] or columns["empty"]):
-        return None
-    return chosen_method(o)
-
-
-def _verdict(method: str | None, columns: dict) -> str:
+def _verdict(method: str | None, reason: str, columns: dict) -> str:
     """Whether the table can be filled, and from what."""
     full, n_open = columns["full"], columns["partial"] + columns["empty"]
     if method is None:
@@ -114,7 +113,7 @@ def _verdict(method: str | None, columns: dict) -> str:
     of = f"{full:,} of {counted(full + n_open, 'column')} {_are(full)} complete"
     if method == "full columns":
         return f"This table can be filled: {of}, and colonnade fills the others from {'it' if full == 1 else 'them'}."
-    return f"This table can be filled: only {of} or the rows differ in unit, so colonnade learns from all columns."
+    return f"This table can be filled: {of}. colonnade learns from all columns, {reason}."
 
 
 def _side(counts: np.ndarray, whole: int) -> dict:
@@ -157,19 +156,13 @@ def _spectrum(o: Observations) -> dict:
 
 def _advice(o: Observations, facts: dict) -> list[str]:
     columns, rows = facts["columns"], facts["rows"]
-    if facts["method"] is None:
-        return []
-    if facts["method"] == "factor model":
+    if facts["method"] != "full columns":
         return _advice_for_all_columns(o)
     advice = [
         *_about_learning(o.shape[0], columns, facts["spectrum"]),
         *_about_entries(o.shape[0], columns, facts["spectrum"]),
     ]
-    if columns["empty"]:
-        advice.append(
-            f"{counted(columns['empty'], 'column')} without any value can only be filled by the mean of the complete"
-            " columns. Measure some values of each."
-        )
+    advice += _about_empty("column", o.column_names, np.flatnonzero(o.n_observed == 0))
     if rows["full"] > columns["full"] and rows["partial"]:
         advice.append(
             f"More rows ({rows['full']:,}) than columns ({columns['full']:,}) are complete. Try the transposed table"
@@ -187,7 +180,7 @@ def _about_learning(m: int, columns: dict, spectrum: dict) -> list[str]:
     rank = spectrum["numerical_rank"]
     most = min(m, d - 1 if spectrum["centered"] else d)
     if d < 3:
-        return [f"Only {counted(d, 'column')} {_are(d)} complete, too few to learn from. Measure more columns in full."]
+        return [f"Only {counted(d, 'column')} {_are(d)} complete, which shows few patterns. Measure more in full."]
     if rank is not None and rank < most:
         return [f"The complete columns have rank {rank:,} only, because they repeat each other."]
     if k > 0.8 * most and most < m:
@@ -219,22 +212,27 @@ def _about_entries(m: int, columns: dict, spectrum: dict) -> list[str]:
 def _advice_for_all_columns(o: Observations) -> list[str]:
     """Rows and columns with too few known values."""
     advice = []
-    for side, names, counts in (
-        ("row", o.row_names, np.bincount(o.rows, minlength=o.shape[0])),
-        ("column", o.column_names, o.n_observed),
+    for side, names, counts, whole in (
+        ("row", o.row_names, np.bincount(o.rows, minlength=o.shape[0]), o.shape[1]),
+        ("column", o.column_names, o.n_observed, o.shape[0]),
     ):
-        empty, thin = np.flatnonzero(counts == 0), np.flatnonzero((counts > 0) & (counts < _FEW))
-        if empty.size:
-            advice.append(
-                f"{_named(side, names, empty)} without any value {'stays' if empty.size == 1 else 'stay'} empty or"
-                f" {'gets' if empty.size == 1 else 'get'} typical values. Measure some values."
-            )
+        empty, thin = np.flatnonzero(counts == 0), np.flatnonzero((counts > 0) & (counts < min(_FEW, whole)))
+        advice += _about_empty(side, names, empty)
         if thin.size:
             advice.append(
                 f"{_named(side, names, thin)} with fewer than {_FEW} known values {_are(thin.size)} filled mostly by"
                 " typical values. Measure more values."
             )
     return advice
+
+
+def _about_empty(side: str, names, empty) -> list[str]:
+    if not empty.size:
+        return []
+    stay, get = ("stays", "gets") if empty.size == 1 else ("stay", "get")
+    return [
+        f"{_named(side, names, empty)} without any value {stay} empty or {get} typical values. Measure some values."
+    ]
 
 
 def _named(side: str, names, places) -> str:
@@ -248,15 +246,17 @@ def inspection_in_words(facts: dict) -> list[str]:
     m, n = facts["shape"]
     lines = [
         facts["verdict"],
-        f"Known: {facts['n_observed']:,} of {m * n:,} values ({100 * facts['share']:.3g} %) in {m:,} rows and"
-        f" {counted(n, 'column')}.",
+        f"Known: {facts['n_observed']:,} of {m * n:,} values ({100 * facts['share']:.3g} %) in"
+        f" {counted(m, 'row')} and {counted(n, 'column')}.",
         "Columns: " + _side_in_words(facts["columns"], m),
         "Rows: " + _side_in_words(facts["rows"], n),
     ]
-    if facts["spectrum"] is not None:
+    if facts["spectrum"] is not None and facts["spectrum"]["numerical_rank"] != 1:
         lines.append(_spectrum_in_words(facts["spectrum"]))
     if facts["trial"] is not None:
-        lines += [f"Test fit: {facts['trial'][name]}." for name in ("rank", "fit") if name in facts["trial"]]
+        found = (facts["trial"].get(name, "") for name in ("rank", "fit"))
+        # The typical error of a filled table is in its verdict, in another unit.
+        lines += [f"Test fit: {words}." for words in found if words and "typical error" not in words]
     return lines
 
 
@@ -274,8 +274,8 @@ def _spectrum_in_words(spectrum: dict) -> str:
     rank = spectrum["numerical_rank"]
     known = "" if rank is None else f" of {rank:,}"
     return (
-        f"Spectrum: {spectrum['directions_for_90']:,}{known} directions explain 90 % of the variance of the complete"
-        f" columns, {spectrum['directions_for_99']:,} explain 99 %."
+        f"Spectrum: 90 % of the variance of the complete columns lies in {spectrum['directions_for_90']:,}{known}"
+        f" directions, 99 % in {spectrum['directions_for_99']:,}."
     )
 
 

@@ -92,7 +92,7 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
             color=palette.other,
             lw=1,
             ls="--",
-            label="noise for a column with the median number of values",
+            label=f"noise for a {found.side} with the median number of values",
         )
     positive = [v for v in (found.of_full_columns, found.deviations) if v is not None and (v > 0).any()]
     if positive:
@@ -103,7 +103,7 @@ def draw_spectrum(ax, completion, palette: Palette, found=None) -> None:
     if last <= _FEW_DIRECTIONS:
         ax.set_xticks(range(1, last + 1))
     ax.set_xlim(0.5, last + 0.9)
-    ax.set_ylabel("standard deviation along it")
+    ax.set_ylabel("deviation along it, of standardised values" if found.is_relative else "standard deviation along it")
     ax.legend(frameon=False, fontsize=8, labelcolor=palette.text)
 
 

@@ -12,7 +12,7 @@ from .._support.html import html_facts
 from .._support.printable import counted
 from ..model.solve import Status
 from ..uncertainty.column_verdict import verdicts_in_words
-from .skew import about_logarithms
+from .skew import about_bounds, about_logarithms
 
 _NOTEBOOK_COLUMNS = 20_000  # Columns up to which a notebook shows the verdicts; more take seconds.
 
@@ -67,10 +67,12 @@ def summarise(completion, *, verdicts: bool = True) -> dict:
 
 
 def _advice(completion) -> list[str]:
-    """What may help a table that is not predicted well."""
-    if completion.verdict.word == "use it" or completion.observations is None:
+    """What may help: bounds, and for a table that is not predicted well logarithms."""
+    if completion.observations is None:
         return []
-    return about_logarithms(completion.observations)
+    word = completion.verdict.word
+    bounds = [] if word == "do not use it" else about_bounds(completion)
+    return [*bounds, *([] if word == "use it" else about_logarithms(completion.observations))]
 
 
 def _trust(completion, table) -> list[str]:
@@ -116,7 +118,7 @@ def in_words(summary: dict) -> list[str]:
     if full == 0:
         complete = "Every column has gaps; colonnade learned from all of them"
     lines += [
-        f"Known: {summary['n_observed']:,} of {m * n:,} values ({share:.3g} %) in {m:,} rows. {complete}.",
+        f"Known: {summary['n_observed']:,} of {m * n:,} values ({share:.3g} %) in {counted(m, 'row')}. {complete}.",
         f"Filled: {values} in {columns}.",
     ]
     lines += [f"Advice: {sentence}" for sentence in summary["advice"]]
@@ -133,7 +135,8 @@ def not_filled(summary: dict) -> list[str]:
     if not count:
         return rows
     named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
-    return [f"Not filled: {counted(count, 'column')} ({named}). The first {some[0]['message']}.", *rows]
+    reason = some[0]["message"].partition(";")[0] if summary["trust"] else some[0]["message"]  # Trust has the remedy.
+    return [f"Not filled: {counted(count, 'column')} ({named}). {'It' if count == 1 else 'The first'} {reason}.", *rows]
 
 
 def notebook_html(completion) -> str:

@@ -198,14 +198,14 @@ def _practical(m, n, r, p, delta, U, rng) -> tuple[SampleSize, str]:
     s = max(_draws_for_distinct(rows, m, delta), _draws_for_distinct(r, m, delta / n))
     words = (
         f"The practical numbers are no theorem: they give {columns:,} distinct columns and {rows:,} distinct "
-        f"rows in a column, with probability {1 - delta:g} each, which is enough for Gaussian matrices"
+        f"rows in a column, each with probability {1 - delta:g}. That is enough for Gaussian matrices."
     )
     if U is not None:
         enough = lemma2(r, basis_coherence(U), n, delta=delta)
         s = _smallest(lambda k: _well_conditioned(U, k, rng), s, enough)
-        words += f"; for this basis {N_SIMULATED} columns were simulated and found well conditioned"
+        words += f" For this basis, {N_SIMULATED} simulated columns were well conditioned."
     sample = SampleSize.of_draws(d, s, (m, n), p, source="practice")
-    return sample, words + ". Check the certificates of the result."
+    return sample, words + " Check the certificates of the result."
 
 
 def _draws_for_distinct(target: int, n: int, failure: float, p: np.ndarray | None = None) -> int:
@@ -319,7 +319,7 @@ def _coherence(coherence: float | None, U: np.ndarray | None, m: int, n: int, r:
     if coherence is not None:
         return coherence, "as given"
     if U is not None:
-        return basis_coherence(U), "of the basis; that of the row space is unknown and taken to be no larger"
+        return basis_coherence(U), "that of the basis; that of the row space is taken to be no larger"
     return gaussian_coherence((m, n), r), "assumed: typical of a Gaussian matrix of this shape and rank"
 
 
@@ -339,7 +339,7 @@ def _guaranteed_line(plan: Plan) -> str:
     cost = f"{100 * size.share:.3g} % of the matrix" if size.fits else "more than the whole matrix"
     return (
         f"Guaranteed with probability {size.confidence:g} by {size.source}: {size.n_full_columns:,} columns "
-        f"and {size.n_entries:,} entries, {cost} (coherence {plan.coherence:.3g}, {plan.coherence_source})."
+        f"and {size.n_entries:,} entries, {cost}. The coherence is {plan.coherence:.3g}, {plan.coherence_source}."
     )
 
 
@@ -351,7 +351,6 @@ def _noise_lines(plan: Plan) -> list[str]:
         return [f"{start} are too few: some columns are not determined ({plan.error_source})."]
     total = math.sqrt((plan.expected_error + plan.column_space_error) / plan.shape[0])
     return [
-        f"{start} leave an expected squared error of {plan.expected_error:.3g} per column, "
-        f"{plan.expected_rms:.3g} root mean square per entry ({plan.error_source}). "
-        f"With the noise in the full columns it is about {total:.3g}; more full columns reduce it."
+        f"{start} leave a typical error of {plan.expected_rms:.3g} per entry ({plan.error_source}). "
+        f"Noise in the full columns raises it to about {total:.3g}; more full columns lower it."
     ]

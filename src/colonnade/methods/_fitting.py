@@ -143,7 +143,7 @@ def ending_of(method: str, converged: bool, steps: int, reached: float, tol: flo
     said = f"did not converge in {steps:,} {word}: {reached:.1e} reached, {tol:.1e} asked for"
     from sklearn.exceptions import ConvergenceWarning
 
-    warnings.warn(f"{method} {said}; allow more {word} or a larger tol", ConvergenceWarning, stacklevel=3)
+    warnings.warn(f"{method} {said}. Allow more {word} or a larger tol", ConvergenceWarning, stacklevel=3)
     return said
 
 

@@ -35,23 +35,32 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     given = {"orientation": orientation, "seed": seed, "progress": progress, **limits}
     if o.partial_columns.size == 0 or not _are_comparable(o.values) or learn(o).is_exact:
         return None
-    if side_of_units(o) is not None:
-        return learn_table(o, **given)
+    units = side_of_units(o)
+    if units is not None:
+        return _because(f"the {units} differ in unit", learn_table(o, **given))
     in_full = o.full_columns.size * o.shape[0] / o.values.size
     is_large = o.values.size > _MOST_ENTRIES
     has_most = in_full >= (FEW_FULL if is_large else _MOST_FULL)
+    reason = f"the complete columns hold only {100 * in_full:.2g} % of the known values"
+    if has_most:
+        reason = "it predicts hidden values better than the complete columns do"
     trial = None if is_large else first_trial(o, seed)
     if trial is None:
-        return None if has_most else learn_table(o, **given)
+        return None if has_most else _because(reason, learn_table(o, **given))
     gains = _gains(o, trial)
     if is_no_chance(-gains) or (has_most and not is_no_chance(gains, _LIKELY)):
         return None
-    learned = learn_table(o, **given)
+    learned = _because(reason, learn_table(o, **given))
     if learned.is_exact or learned.held_out is None:
         return learned
     gains = _gains(o, learned.held_out)
     is_better = is_no_chance(gains) if has_most else not is_no_chance(-gains)
     return learned if is_better else None
+
+
+def _because(reason: str, learned: Learned) -> Learned:
+    learned.choices["method"] += f", because {reason}"
+    return learned
 
 
 def _are_comparable(values) -> bool:

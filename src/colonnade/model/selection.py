@@ -83,7 +83,7 @@ def learn_table(
     o : Observations
         With at least one entry.
     rank : int or "auto"
-        The most directions.
+        The largest number of directions.
     orientation : {"auto", "columns", "rows"}
         Which side has units, levels and noise of its own: "columns" fills columns and gives these to the rows.
     seed : int
@@ -332,9 +332,8 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     noise = f"each {other[:-1]} has its own variance" if winner.settings.row_noise else f"one variance for all {other}"
     most = f"at most {model.rank}" + ("" if rank == "auto" else ", as given")
     words = {
-        "method": "factor model learned from all columns, because every column has gaps"
-        if o.full_columns.size == 0
-        else "factor model learned from all columns, because few are complete or the rows differ in unit",
+        "method": "factor model learned from all columns"
+        + (", because every column has gaps" if o.full_columns.size == 0 else ""),
         "orientation": f"{filled}; each {other[:-1]} has its own {own}" + (f" ({why})" if why else ""),
         "rank": most if exact is None else f"{exact.rank}",
         "noise": noise + (", with Student-t tails for outliers" if np.isfinite(winner.settings.degrees) else ""),

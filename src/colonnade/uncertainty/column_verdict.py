@@ -116,11 +116,13 @@ def verdicts_in_words(completion, table) -> list[str]:
         here = table[table.verdict == verdict]
         one, several = ColumnVerdict(str(verdict)).predicates
         line = f"1 column {one}" if count == 1 else f"{count:,} columns {several}"
-        n_gaps = int(np.median(completion.shape[0] - here.n_observed))
-        cure = remedy(str(verdict), int(np.median(here.more_entries)), n_gaps, of_each=bool(count > 1))
+        n_gaps = completion.shape[0] - here.n_observed
+        partly = here.more_entries < n_gaps
+        some = partly if partly.sum() > count / 2 else ~partly  # What helps most of them.
+        more, gaps = int(np.median(here.more_entries[some])), int(np.median(n_gaps[some]))
+        cure = remedy(str(verdict), more, gaps, of_each=bool(count > 1))
         if cure is not None:
             which = ", ".join(str(named(names, j)) for j in here.column[:3])
-            more = ", ..." if count > 3 else ""
-            line += f" ({which}{more}): {cure}"
+            line += f" ({which}{', ...' if count > 3 else ''}): {cure}"
         lines.append((-count, line))
     return [line for _, line in sorted(lines)]

@@ -11,9 +11,20 @@ from ..model.column_space import fit_column_space
 from ..model.full_columns.held_out_predictions import HeldOutPredictions, predict_held_out
 from ..model.leaving_out import FEW_ENTRIES
 from ..model.prediction import entries_at, keep_in_bounds
+from ..model.solve import Status
 from .calibration import Calibration, Scores, calibrate, ends_of, sides_of
 from .held_out import scores_of_held_out, scores_of_predictions
-from .verdict import EXACT, EXACT_IN_PART, LEVEL, NOT_JUDGED, NOTHING_TO_FILL, Verdict, judge, not_judged_by
+from .verdict import (
+    EXACT,
+    EXACT_IN_PART,
+    LEVEL,
+    NOT_JUDGED,
+    NOTHING_FILLED,
+    NOTHING_TO_FILL,
+    Verdict,
+    judge,
+    not_judged_by,
+)
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _MOST_WORK = 2e9  # Multiplications, about 2 s; the spectrum of all full columns is left out if it takes more.
@@ -57,7 +68,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """How much the columns vary in each direction.
+    """How much the columns vary in each direction; the rows, of a factor model that fills rows.
 
     Attributes
     ----------
@@ -70,12 +81,19 @@ class Spectrum:
         Of an entry, which is also that of a coefficient of a column seen in full.
     blurred : float
         That of a coefficient of a column with the median number of entries: directions below are decided by the prior.
+    side : {"column", "row"}
+        What varies.
+    is_relative : bool
+        Whether the numbers are in standard deviations of each row (of each column, if rows vary), because their units
+        differ. Else they are in the unit of the data.
     """
 
     deviations: np.ndarray
     of_full_columns: np.ndarray | None
     noise_std: float
     blurred: float
+    side: str = "column"
+    is_relative: bool = False
 
     @property
     def n_in_use(self) -> int:
@@ -175,6 +193,8 @@ def verdict_on(completion) -> Verdict:
     learned = completion.learned
     if (completion.n_observed == completion.shape[0]).all():
         return NOTHING_TO_FILL
+    if not _fills_any(completion):
+        return NOTHING_FILLED
     if learned is None and not completion.by_columns:
         return not_judged_by(completion.choices.get("method", "This method"))
     if learned is not None and learned.is_exact:
@@ -187,6 +207,12 @@ def verdict_on(completion) -> Verdict:
     else:
         error = found.error / found.spread if found.spread > 0 else np.inf if found.error > 0 else 0.0
     return judge(error, float(found.coverage[np.argmin(np.abs(LEVELS - LEVEL))]))
+
+
+def _fills_any(completion) -> bool:
+    m, filled = completion.shape[0], [status for status in Status if status.is_filled]
+    n_empty_rows = 0 if completion.center is None else int(np.isnan(completion.center).sum())
+    return bool((completion.n_observed[np.isin(completion.status, filled)] < m - n_empty_rows).any())
 
 
 def _has_estimates(model) -> bool:
@@ -251,14 +277,28 @@ def _spread(completion, columns) -> float:
 
 def spectrum(completion) -> Spectrum:
     """The directions in use, beside all that the full columns have."""
+    if completion.learned is not None:
+        return _spectrum_of_model(completion)
     space, seen, m = completion.space, completion.n_observed, completion.shape[0]
     d, partial = int((seen == m).sum()), seen[(seen > 0) & (seen < m)]
     everything = None
-    from_full = not completion.solution.is_on_disk and completion.learned is None
-    if from_full and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
+    if not completion.solution.is_on_disk and d and space.rank and float(m) * d * min(m, d) <= _MOST_WORK:
         with np.errstate(over="ignore"):
             fitted = fit_column_space(completion.solution.learned_from, center=space.center is not None)
             everything = np.sqrt(fitted.variances)
     usual = float(np.median(partial)) if partial.size else float(m)
     noise = completion.noise_std
     return Spectrum(np.sqrt(space.variances), everything, noise, noise * np.sqrt(m / usual))
+
+
+def _spectrum_of_model(completion) -> Spectrum:
+    """In the units in which the model was learned: coefficients have covariance I, so U U' is that of its columns."""
+    learned, o = completion.learned, completion.observations
+    f, m = learned.model, learned.model.U.shape[0]
+    is_relative = not f.settings.one_unit
+    unit = 1.0 if is_relative else float(np.median(f.unit))
+    counts = np.bincount(o.rows, minlength=o.shape[0]) if learned.is_turned else o.n_observed
+    noise = 0.0 if learned.is_exact else unit * float(np.sqrt(np.mean(f.own_noise)))
+    blurred = noise * np.sqrt(m / float(np.median(counts[counts > 0])))
+    deviations = unit * np.linalg.svd(f.U[:, : f.rank], compute_uv=False)
+    return Spectrum(deviations, None, noise, blurred, "row" if learned.is_turned else "column", is_relative)

@@ -64,11 +64,11 @@ def explain_entry(completion, row, column, level: float) -> Explanation:
 
 
 def _place(completion, what: str, asked) -> int:
-    """The number of the one row or column that is asked."""
+    """The number of the one row or column that is asked; a tuple is a label of several levels."""
     names, length = (completion.row_names, completion.shape[0])
     if what == "column":
         names, length = completion.column_names, completion.shape[1]
-    place = as_places(what, asked, names, length)
+    place = as_places(what, str(asked) if isinstance(asked, tuple) else asked, names, length)
     if place.ndim:
         raise ValueError(f"{what} must be one number or name; got {place.size:,} of them")
     return int(place)
@@ -195,7 +195,7 @@ def _similar_columns(completion, i: int, j: int) -> list[Similar]:
 
 
 def _similar(names, nearest, distances, values) -> list[Similar]:
-    return [Similar(_label(names, k), float(distances[k]), float(v)) for k, v in zip(nearest, values)]
+    return [Similar(_label(names, k), float(distances[k]), float(v)) for k, v in zip(nearest, values) if np.isfinite(v)]
 
 
 def _distances_in_space(completion, j: int) -> np.ndarray:

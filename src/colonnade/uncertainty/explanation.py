@@ -166,7 +166,8 @@ class Explanation:
             return lines + ([f"Note: {self.message}."] if "no part" in self.message else [])
         if math.isnan(self.value):
             subject = "" if self.message.startswith("the row") else f"column {_name(self.column)} "
-            return [f"{place} could not be filled: {subject}{self.message}."]
+            reason = self.message if self.remedy is None else self.message.partition(";")[0]  # The remedy comes last.
+            return [f"{place} could not be filled: {subject}{reason}."]
         ends = ""
         if self.interval is not None:
             low, high = map(_number, self.interval)
@@ -180,10 +181,9 @@ class Explanation:
         entries = f"{n:,} known {'entry' if n == 1 else 'entries'} of {self._summed}"
         offset = f" {_signed(self.offset)} (offset)" if self.offset else ""
         total = float(self.contributions.sum())
-        lines = [
-            f"{_number(self.prediction)} = {_number(self.level)} (level of {self._levelled}){offset}"
-            f" {_signed(total)} ({entries})"
-        ]
+        level = f"{_number(self.level)} (level of {self._levelled}){offset} {_signed(total)}"
+        start = level if self.level or self.offset else _number(total)
+        lines = [f"{_number(self.prediction)} = {start} ({entries})"]
         if self.through == "row":
             lines.append("The model fills rows, so the value follows from the known entries of its row.")
         if not self.is_observed and self.bounds is not None and self.value != self.prediction:
@@ -199,12 +199,11 @@ class Explanation:
             some = ", ".join(f"{_name(s.name)} (distance {s.distance:.2g}, {_number(s.value)})" for s in self.similar)
             lines.append(f"Most similar {side}, with the distance between their coefficients: {some}.")
         if math.isfinite(self.leverage) and not math.isnan(self.prediction):
+            share = f"{100 * self.leverage:.2g} % of the way"
             if self.is_observed:
-                lines.append(f"Leverage {self.leverage:.2g}: knowing it moves the fit by this share of the difference.")
+                lines.append(f"Leverage: knowing it moves the fit {share} from this prediction to the known value.")
             else:
-                lines.append(
-                    f"Leverage {self.leverage:.2g}: measuring it would move the fit by this share of the difference."
-                )
+                lines.append(f"Leverage: measuring it would move the fit {share} to the measured value.")
         if self.verdict is not None:
             cure = "" if self.remedy is None else f"; {self.remedy}"
             lines.append(f"Column {_name(self.column)}: {self.verdict}{cure}.")

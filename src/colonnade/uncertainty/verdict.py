@@ -37,6 +37,9 @@ class Verdict:
 
 
 NOTHING_TO_FILL = Verdict("use it", "Every value is known, so there was nothing to fill.")
+NOTHING_FILLED = Verdict(
+    "do not use it", "No gap could be filled, because all gaps lie in rows or columns without any known value."
+)
 EXACT = Verdict("use it", "The known values fit the model exactly, so the filled values are exact up to rounding.")
 EXACT_IN_PART = Verdict(
     "use it with care",

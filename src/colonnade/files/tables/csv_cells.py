@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..._support.arguments import printable, shown
 from ..._support.numbers import EXACT, rounded_words
+from ..._support.printable import counted
 from .csv import LONGEST, MISSING, Beginning
 from .encodings import NotUtf8, opened_text
 from .kinds import needed_module, one_line
@@ -171,16 +172,16 @@ class _Reading:
         return None if first is None else self._not_a_number(count, self.place(table, *first[:2]), first[2])
 
     def _not_a_number(self, count: int, place: str, cell: str) -> str:
-        remedy = "leave it empty, or name it with --missing (missing=...), if it is not known"
+        remedy = "If it stands for a gap, name it with --missing (missing=...)"
         if is_any_number(cell):
             sign = "point" if self.begun.numerals.decimal == "." else "comma"
-            remedy = f"numbers of this file have a decimal {sign}; mend it, or say --decimal (decimal=...)"
+            remedy = f"Numbers of this file have a decimal {sign}. Correct it, or give --decimal (decimal=...)"
         elif self.only is None:
-            remedy += "; or set its column aside with --ignore (ignore=...)"
+            remedy += ". If the column holds text, leave it out with --ignore (ignore=...)"
         name = printable(self.path)
         some = f"1 cell of {name} is not a number, in"
         wrong = some if count == 1 else f"{count:,} cells of {name} are not numbers, the first in"
-        return f"{wrong} {place}: {shown(cell)}; {remedy}"
+        return f"{wrong} {place}: {shown(cell)}. {remedy}"
 
     def _uneven_line(self) -> str | None:
         """Which line has more or fewer cells than the first; None if none is found."""
@@ -188,10 +189,12 @@ class _Reading:
         try:
             for line, is_one_line, cells in numbered_lines(self.path, self.begun, self.header):
                 if len(cells) not in (0, n_cells):
-                    has = f"line {line:,} of {printable(self.path)} has {len(cells):,} cells where others have"
+                    has = f"line {line:,} of {printable(self.path)} has {counted(len(cells), 'cell')} where others have"
                     if not is_one_line:
                         return f"{has} {n_cells:,}: a quotation mark in it is not closed"
-                    return f"{has} {n_cells:,}: mend it, or put quotes about a cell that holds {self.begun.delimiter!r}"
+                    return (
+                        f"{has} {n_cells:,}. Correct it, or put quotes around a cell that has {self.begun.delimiter!r}"
+                    )
         except csv.Error:
             return f"line {line + 1:,} of {printable(self.path)} has a cell that does not end: close its quotation mark"
         return None

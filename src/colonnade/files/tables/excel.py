@@ -214,8 +214,8 @@ def _refuse_merged_and_uncomputed(path: Path, name: str, archive: zipfile.ZipFil
             tag = element.tag.rpartition("}")[2]
             if tag == "mergeCell":
                 raise ValueError(
-                    f"the cells {element.get('ref')} {where} are merged: unmerge them, so that every column has a name"
-                    " of its own and every cell a value of its own"
+                    f"the cells {element.get('ref')} {where} are merged. Unmerge them, and give every column a"
+                    " name of its own in one line"
                 )
             if tag == "c":
                 inside = {child.tag.rpartition("}")[2]: child.text for child in element}

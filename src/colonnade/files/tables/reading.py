@@ -202,7 +202,7 @@ def _read(paths, fields, given: ReadingOptions) -> Observations:
             raise
         name = printable(path)
         said = str(error) if name in str(error) else f"{name}: {error}"
-        raise type(error)(f"{said}; if its lines are triples, say which columns are row, column and value") from error
+        raise type(error)(f"{said}. If its lines are triples, say which columns are row, column and value") from error
 
 
 def _refuse_names(kind: str, names: dict) -> None:

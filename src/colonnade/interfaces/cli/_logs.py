@@ -23,9 +23,9 @@ class Answered:
 def log_options(function):
     """Where the answers are, and which of them are read; `read_answers` takes them."""
     for option in (
-        click.option("--filter", help="Which filter of lm-evaluation-harness. Default: for every task the first."),
-        click.option("--metric", help="Which metric or scorer. Default: for every task the first that is a number."),
-        click.option("--task", "tasks", multiple=True, help="Only this task of the logs; may be given several times."),
+        click.option("--filter", help="Filter of lm-evaluation-harness to read. Default: the first of every task."),
+        click.option("--metric", help="Metric or scorer to read. Default: the first of every task that is a number."),
+        click.option("--task", "tasks", multiple=True, help="Task of the logs to read. Can be repeated. Default: all."),
     ):
         function = option(function)
     path = click.Path(path_type=Path)
@@ -34,7 +34,7 @@ def log_options(function):
 
 def repeats_option(function):
     """Numbers of attempts, for tables."""
-    help = "A table of the same shape as a table of answers: how many attempts each answer is the mean of."
+    help = "Table like that of the answers, with the number of attempts behind each answer. Default: one attempt each."
     return click.option("--repeats", type=FILE, help=help)(function)
 
 

@@ -124,7 +124,7 @@ _READ = (
         metavar="TEXT",
         multiple=True,
         help="A text or number that marks a missing value, such as -999 or '?'. Can be repeated."
-        " Default: empty cells, NaN and null.",
+        " Default: empty cells, NA, NaN, null and the like.",
     ),
     click.option(
         "--ignore",
@@ -182,6 +182,21 @@ def input_options(command=None, *, required: bool = True):
     return click.argument("inputs", metavar=metavar, nargs=-1, required=required, type=Place())(storage_option(command))
 
 
+class ReadingCommand(click.Command):
+    """A command whose help has its own options first, then those that say how the input is read."""
+
+    def format_options(self, ctx, formatter) -> None:
+        own: list[tuple[str, str]] = []
+        reading: list[tuple[str, str]] = []
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                (reading if option.name in (*_READ_NAMES, "storage_option") else own).append(record)
+        for title, records in (("Options", own), ("Options for reading", reading)):
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 def read_input(inputs, options: dict):
     """Read the files; the options for reading are removed from `options`."""
     from ...files import read
@@ -233,6 +248,20 @@ def set_aside_fact(observations) -> dict[str, str]:
 def set_aside_line(observations) -> list[str]:
     """The same as a line for people; no line if there are none."""
     return [f"Left out and written back unchanged: {words}." for words in set_aside_fact(observations).values()]
+
+
+def read_in_words(observations) -> str:
+    """What was recognised in the file, and how rows and columns without names are counted."""
+    form, names = observations.origin, (observations.row_names, observations.column_names)
+    sides = list(zip(("rows", "columns"), form.oriented(names)))
+    named, counted = ([side for side, found in sides if (found is not None) == has] for has in (True, False))
+    turned = "; transposed, so its rows are called columns below" if form.transposed else ""
+    written = form.dialect_in_words()
+    return (
+        f"Read: {form.kind}{f' ({written})' if written else ''} with"
+        f" {'names of ' + ' and '.join(named) if named else 'no names'}{turned}."
+        + (f" Its {' and '.join(counted)} are counted from 0." if counted else "")
+    )
 
 
 def check_output(path: Path, option: str, endings: tuple[str, ...], force: bool) -> None:

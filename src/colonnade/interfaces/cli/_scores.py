@@ -33,7 +33,7 @@ def _line(name: str, row, m: int, n_known: int, level: float, rows: str, columns
         return f"{shown(name)}: {row.n_observed:,} of {m:,} {rows}, which determine no score."
     rank = f"; rank {row.rank} among {n_known:,} known {columns}, {row.rank_low} to {row.rank_high}"
     return (
-        f"{shown(name)}: {row.n_observed:,} of {m:,} {rows}; score {row.score:.4f}, {level:.0%} interval"
+        f"{shown(name)}: {row.n_observed:,} of {m:,} {rows}; score {row.score:.4f}, {100 * level:.3g} % interval"
         f" {row.low:.4f} to {row.high:.4f}{rank if n_known else ''}."
     )
 
@@ -65,6 +65,6 @@ def task_lines_of(found):
         for j in found.new:
             row = table[j]
             yield (
-                f"{shown(found.names[j])} in {shown(str(task))}: score {row.score:.4f}, {found.level:.0%} interval"
-                f" {row.low:.4f} to {row.high:.4f}."
+                f"{shown(found.names[j])} in {shown(str(task))}: score {row.score:.4f},"
+                f" {100 * found.level:.3g} % interval {row.low:.4f} to {row.high:.4f}."
             )

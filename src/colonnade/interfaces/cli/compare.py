@@ -10,6 +10,7 @@ import click
 from ._lines import say
 from ._options import (
     PICTURES,
+    ReadingCommand,
     check_output,
     force_option,
     given_input,
@@ -24,11 +25,11 @@ from ._options import (
     set_aside_line,
 )
 
-_AS_OPTIONS = {"complete": "--method auto", "algorithm1": "--center no --shrinkage 0 --refine 0"}
-_AS_OPTIONS |= {name: f"--method {name}" for name in ("als", "soft_impute", "svt", "optspace", "tall_project")}
+_AS_OPTIONS = {"complete": "", "algorithm1": " --center no --shrinkage 0 --refine 0"}
+_AS_OPTIONS |= {name: f" --method {name}" for name in ("als", "soft_impute", "svt", "optspace", "tall_project")}
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options
 @click.option("--methods", metavar="A,B,...", help="Names of methods, separated by commas. Default: all that apply.")
 @click.option(
@@ -65,9 +66,10 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
     INPUT is any file that `colonnade complete` reads. Some known values are hidden, every method predicts them, and the
     errors are listed. The last line is a command to copy.
 
-    The method complete is `colonnade complete` without settings. complete, algorithm1, row_means and tall_project are
-    fast; algorithm1 and tall_project need complete columns. als, soft_impute, optspace and svt take minutes for
-    millions of values. Errors are also given in standard deviations of the rows.
+    The method complete is `colonnade complete` without settings. complete, algorithm1, row_means, column_means and
+    tall_project are fast; algorithm1 and tall_project need complete columns. als, soft_impute, optspace and svt take
+    minutes for millions of values. Errors are also given in standard deviations of the rows, or of the columns if these
+    differ in unit.
 
     For a file without gaps, --full-columns and --entries limit what the methods read. These choose themselves: acquire,
     nystrom, nystrom_r, cur_plus, adaptive_completion, lifelong_completion, active_columns, entrywise_subsampling. Two
@@ -103,6 +105,8 @@ def _next_command(method: str | None, rank: int | None) -> str:
 
     If no method is good enough it is `inspect`, and `plan` if the best one chooses what to measure.
     """
+    from ...methods.comparison import MEANS
+
     if method not in _AS_OPTIONS:
-        return f"colonnade {'inspect' if method in (None, 'row_means') else 'plan'} {given_input()}"
-    return f"colonnade complete {given_input()} {_AS_OPTIONS[method]}" + ("" if rank is None else f" --rank {rank}")
+        return f"colonnade {'inspect' if method in (None, *MEANS) else 'plan'} {given_input()}"
+    return f"colonnade complete {given_input()}{_AS_OPTIONS[method]}" + ("" if rank is None else f" --rank {rank}")

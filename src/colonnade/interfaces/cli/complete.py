@@ -18,6 +18,7 @@ from ._options import (
     AutoOr,
     MethodName,
     Place,
+    ReadingCommand,
     beside,
     check_output,
     command_line,
@@ -25,6 +26,7 @@ from ._options import (
     json_option,
     level_option,
     progress,
+    read_in_words,
     read_input,
 )
 from ._scores import lines_of
@@ -38,7 +40,7 @@ _SCORES_MODEL = (
 )
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options
 @click.option(
     "--output",
@@ -67,7 +69,7 @@ _SCORES_MODEL = (
     metavar="NAME",
     help="Method: factor-model learns from all columns, full-columns from the complete ones; als, soft-impute, svt,"
     " optspace and tall-project are published methods without intervals."
-    " Default: auto, which is full-columns if enough columns are complete, else factor-model.",
+    " Default: auto, the one of these two that predicts hidden values better.",
 )
 @click.option(
     "--orientation",
@@ -263,7 +265,7 @@ def _in_memory(inputs, outputs, entries, options: dict, needs_full: int, *, leve
     completion = _completed(observations, options, _file_name(inputs))
     for output in outputs:
         _write(completion, output, asked, level, force, how)
-    return outputs, completion, _read_in_words(observations)
+    return outputs, completion, read_in_words(observations)
 
 
 def _completed(observations, options: dict, file: str):
@@ -352,17 +354,6 @@ def _write(completion, output: Path, asked, level: float, force: bool, how: dict
             kind = SUFFIXES[output.suffix.lower()]
             rounding = how["rounding"] if kind in ("csv", "xlsx") else None
             write(completion, output, force=force, rounding=rounding, intervals=how["intervals"])
-
-
-def _read_in_words(observations) -> str:
-    form, names = observations.origin, (observations.row_names, observations.column_names)
-    named = [side for side, found in zip(("rows", "columns"), form.oriented(names)) if found is not None]
-    turned = "; transposed, so its rows are called columns below" if form.transposed else ""
-    written = form.dialect_in_words()
-    return (
-        f"Read: {form.kind}{f' ({written})' if written else ''} with"
-        f" {'names of ' + ' and '.join(named) if named else 'no names'}{turned}."
-    )
 
 
 def _default_output(source: Path, entries: Path | None, form) -> Path:

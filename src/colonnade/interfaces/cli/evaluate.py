@@ -18,7 +18,10 @@ from ._scores import lines_of, record_of_scores, task_lines_of
 
 _level = level_option("Probability with which an interval holds the score.")
 _questions = click.option(
-    "--questions", type=FILE, help="File that `evaluate select` wrote, for models that were asked these questions."
+    "--questions",
+    type=FILE,
+    help="File that `evaluate select` wrote, for models that were asked these questions. Default: no such file; the"
+    " questions count as drawn at random.",
 )
 
 
@@ -30,14 +33,14 @@ def average_options(function):
             "weights",
             metavar="TASK=WEIGHT",
             multiple=True,
-            help="The score is the mean over tasks with these weights; give it for every task.",
+            help="Weight of a task in the score. Give one for every task. Default: as --average says.",
         ),
         click.option(
             "--average",
             type=click.Choice(["micro", "macro"]),
             default="micro",
             show_default=True,
-            help="micro: the score is the mean over all questions. macro: the mean over tasks.",
+            help="What the score is: micro, the mean over all questions, or macro, the mean over tasks.",
         ),
     ):
         function = option(function)
@@ -80,7 +83,13 @@ def command() -> None:
 
 @command.command("read")
 @log_options
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="A csv or Parquet file to write.")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="File to write, csv or Parquet. Default: none; it must be given.",
+)
 @force_option("the output")
 def read_command(inputs, tasks, metric, filter, output, force) -> None:
     """Write logs as a table: questions as rows, models as columns.
@@ -102,7 +111,11 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
     show_default=True,
     help="Wanted half width of the interval, in the unit of the answers: 0.02 is 2 points.",
 )
-@click.option("--cost", type=FILE, help="A csv or Parquet table with the cost of every question, in their order.")
+@click.option(
+    "--cost",
+    type=FILE,
+    help="Table with the cost of every question, in their order, csv or Parquet. Default: all cost the same.",
+)
 @_level
 @json_option("the result")
 def plan_command(inputs, tasks, metric, filter, repeats, half_width, cost, level, as_json) -> None:
@@ -146,20 +159,38 @@ def _costs(path: Path | None, o):
 @command.command("select")
 @log_options
 @repeats_option
-@click.option("--questions", "-k", required=True, type=click.IntRange(1), help="How many.")
+@click.option(
+    "--questions",
+    "-k",
+    required=True,
+    type=click.IntRange(1),
+    help="Number of questions to draw. Default: none; it must be given.",
+)
 @click.option(
     "--design",
     type=click.Choice(["balanced", "random", "chosen"]),
     default="balanced",
     show_default=True,
-    help="balanced: drawn at random, spread over difficulty and skills. random: plainly. chosen: the most telling ones,"
-    " only for models that are known to be like the known ones.",
+    help="How to draw: balanced spreads the random draw over difficulty and skills, and random does not. chosen takes"
+    " the most telling questions. Use chosen only for models like the known ones.",
 )
 @average_options
-@click.option("--cost", type=FILE, help="Costs of the questions as in `plan`: cheaper ones are drawn more often.")
+@click.option(
+    "--cost",
+    type=FILE,
+    help="Costs of the questions as in `plan`. Cheaper ones are drawn more often. Default: all cost the same.",
+)
 @seed_option("Random seed of the draw.")
-@click.option("--output", "-o", required=True, type=FILE, help="File of questions to write, for `score`.")
-@click.option("--samples", type=FILE, help="Write also the file for --samples of lm-evaluation-harness.")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=FILE,
+    help="File of questions to write, for `score`. Default: none; it must be given.",
+)
+@click.option(
+    "--samples", type=FILE, help="Write also this file for --samples of lm-evaluation-harness. Default: no such file."
+)
 @force_option("the output")
 def select_command(
     inputs, tasks, metric, filter, repeats, questions, design, average, weights, cost, seed, output, samples, force
@@ -200,9 +231,9 @@ def write_harness_samples(o, rows, path: Path, force: bool) -> None:
 @repeats_option
 @_questions
 @average_options
-@click.option("--by-task", is_flag=True, help="Print the score in every task, too.")
+@click.option("--by-task", is_flag=True, help="Print the score in every task, too. Default: only over all tasks.")
 @_level
-@click.option("--report", type=FILE, help="Write a page with the leaderboard to this .html file.")
+@click.option("--report", type=FILE, help="Write a page with the leaderboard to this .html file. Default: no page.")
 @json_option("the result")
 @force_option("the output")
 def score_command(
@@ -256,7 +287,13 @@ def _remarks(found, questions):
 @repeats_option
 @_questions
 @average_options
-@click.option("--drop", type=click.FloatRange(0), default=0.0, help="Also P(A is worse than B by more than this).")
+@click.option(
+    "--drop",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Print also P(A is worse than B by more than this).",
+)
 @_level
 @json_option("the result")
 def compare_command(

@@ -23,7 +23,6 @@ from ._options import (
 
 
 @click.command()
-@storage_option
 @click.argument("result", type=Place())
 @click.argument("row")
 @click.argument("column")
@@ -31,8 +30,9 @@ from ._options import (
 @plot_option("the contributions")
 @json_option("the explanation, with all known values,")
 @force_option("the picture")
+@storage_option
 def command(result: Path, row: str, column: str, level: float, plot: Path | None, as_json: bool, force: bool) -> None:
-    """Explain a filled value: the known values of its column that it follows from, with their weights.
+    """Explain a filled value: the known values of its row or column that it follows from, with their weights.
 
     Example: colonnade explain table-completed row7 price
 

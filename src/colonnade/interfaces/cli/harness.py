@@ -29,7 +29,13 @@ def command() -> None:
 
 @command.command("read")
 @log_options
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="A csv or Parquet file to write.")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="File to write, csv or Parquet. Default: none; it must be given.",
+)
 @force_option("the output")
 def read_command(inputs, tasks, metric, filter, output, force) -> None:
     """Write the logs as a table: questions as rows, models as columns.
@@ -41,8 +47,20 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
 
 @command.command("select")
 @log_options
-@click.option("--questions", "-k", required=True, type=click.IntRange(1), help="How many.")
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="The file for --samples.")
+@click.option(
+    "--questions",
+    "-k",
+    required=True,
+    type=click.IntRange(1),
+    help="Number of questions to draw. Default: none; it must be given.",
+)
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="File to write, for --samples. Default: none; it must be given.",
+)
 @force_option("the output")
 def select_command(inputs, tasks, metric, filter, questions, output, force) -> None:
     """Draw the questions to ask a new model.
@@ -70,8 +88,10 @@ def select_command(inputs, tasks, metric, filter, questions, output, force) -> N
 @command.command("score")
 @log_options
 @level_option("Probability with which an interval holds the score.")
-@click.option("--chosen/--random", default=None, help="How the questions were taken. Default: this is found out.")
-@click.option("--questions", type=FILE, help="The file *-design.json of `harness select`.")
+@click.option(
+    "--chosen/--random", default=None, help="How the questions were taken. Default: recognised from the logs."
+)
+@click.option("--questions", type=FILE, help="File *-design.json that `harness select` wrote. Default: no such file.")
 @json_option("the scores of all models")
 def score_command(inputs, tasks, metric, filter, level, chosen, questions, as_json) -> None:
     """Score and rank the models that answered only some of the questions.

@@ -8,12 +8,22 @@ import sys
 import click
 
 from ._lines import say
-from ._options import given_input, input_options, json_option, progress, read_input, set_aside_fact, set_aside_line
+from ._options import (
+    ReadingCommand,
+    given_input,
+    input_options,
+    json_option,
+    progress,
+    read_in_words,
+    read_input,
+    set_aside_fact,
+    set_aside_line,
+)
 
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options
 @json_option("the facts")
 def command(inputs, as_json, **options) -> None:
@@ -36,7 +46,8 @@ def command(inputs, as_json, **options) -> None:
     blocks = _can_show(_BARS)
     verdict, *found = inspection_in_words(facts)
     found += _spectrum_bars(facts, blocks)
-    for line in [verdict, *set_aside_line(observations), *_picture(observations, blocks), *found]:
+    picture = [] if facts["share"] == 1 else _picture(observations, blocks)
+    for line in [verdict, read_in_words(observations), *set_aside_line(observations), *picture, *found]:
         say(line)
     for sentence in facts["advice"]:
         say(f"Advice: {sentence}")

@@ -9,10 +9,12 @@ from dataclasses import asdict
 import click
 
 from ._lines import say
-from ._options import input_options, json_option, progress, read_input, seed_option
+from ._options import ReadingCommand, input_options, json_option, progress, read_input, seed_option
+
+_HIDDEN = 0.1  # Share of a table without gaps that is hidden: `complete` learns nothing where nothing is to be filled.
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @input_options(required=False)
 @click.option(
     "--shape",
@@ -77,6 +79,7 @@ def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
     if select_rows is not None:
         _refuse_other_settings(planned, inputs)
         completion = _completion(inputs, options)
+        _refuse_no_pattern(completion)
         _print_rows(completion, _selected(completion, select_rows, for_mean), as_json)
         return
     if for_mean:
@@ -89,8 +92,14 @@ def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
         raise click.UsageError("--shape cannot be used with a file, because the file has its own")
     else:
         completion = _completion(inputs, options)
+        _refuse_no_pattern(completion)
         basis, remark = _learn_into(planned, completion), _as_it_is(completion)
     _print_plan(planned, basis, seed, as_json, remark)
+
+
+def _refuse_no_pattern(completion) -> None:
+    if not completion.rank:
+        raise ValueError("this table shows no pattern to plan with: its values are all alike, or too few are known")
 
 
 def _refuse_other_settings(planned: dict, inputs) -> None:
@@ -102,13 +111,18 @@ def _refuse_other_settings(planned: dict, inputs) -> None:
 
 
 def _completion(inputs, options: dict):
-    """The completion in a result folder, or that of a file."""
+    """The completion in a result folder, or that of a file; of one without gaps, a tenth is hidden to learn from it."""
+    import numpy as np
+
     from ...completion import Completion, complete
 
     if len(inputs) == 1 and (inputs[0] / "facts.json").is_file():
         return Completion.load(inputs[0])
     with progress("reading"):
         observations = read_input(inputs, options)
+    if observations.full_columns.size == observations.shape[1]:
+        size = observations.values.size
+        observations = observations.without(np.flatnonzero(np.random.default_rng(0).random(size) < _HIDDEN))
     with progress("learning") as report:
         return complete(observations, progress=report)
 
@@ -118,8 +132,6 @@ def _learn_into(planned: dict, completion):
     from numpy.linalg import qr
 
     space, noise = completion.space, completion.noise_std
-    if not completion.rank:
-        raise ValueError("this table has rank 0, so there is nothing to plan: its values are zero, or it has no gaps")
     if planned["rank"] is None:  # Directions that a complete column tells from noise.
         above = int((space.variances > noise**2).sum()) if math.isfinite(noise) else completion.rank
         planned["rank"] = max(1, above)

@@ -12,7 +12,6 @@ from ._options import FILE, PAGES, Place, check_output, force_option, json_optio
 
 
 @click.command()
-@storage_option
 @click.argument("result", type=Place())
 @click.option(
     "--output",
@@ -22,6 +21,7 @@ from ._options import FILE, PAGES, Place, check_output, force_option, json_optio
 )
 @json_option("the summary of the result")
 @force_option("the report")
+@storage_option
 def command(result: Path, output: Path | None, as_json: bool, force: bool) -> None:
     """Write an HTML report of a result: verdict, pictures, and what to do next.
 

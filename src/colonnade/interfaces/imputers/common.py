@@ -229,8 +229,8 @@ def samples_of(estimator, X, *, reset: bool) -> np.ndarray:
     """
     if sparse.issparse(X):
         raise TypeError(
-            "sparse data are refused: scikit-learn takes an entry that is not stored for 0, and here it may be unseen;"
-            " use colonnade.complete(Observations.from_sparse(S)) if it is, X.toarray() if it is 0"
+            "sparse data are refused, because an entry that is not stored may be 0 or a gap. If it is 0, pass"
+            " X.toarray(). If it is a gap, use colonnade.complete(Observations.from_sparse(X))"
         )
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -79,13 +79,15 @@ def run_facts(completion, command: str | None) -> dict:
     }
 
 
-def spectrum_words(completion, summary: dict, is_mixed: bool = False) -> str:
+def spectrum_words(completion, summary: dict) -> str:
     """What the picture of the directions shows."""
     found = spectrum(completion)
     rank = found.n_in_use
     if completion.learned is not None and completion.learned.is_exact:
         return f"{_directions(rank)} in use. The known values fit exactly, so there is no noise."
-    noise = "" if summary["noise_std"] is None else f" The noise of one value is {summary['noise_std']:.3g}."
+    noise = "" if summary["noise_std"] is None else f" The noise of one value is {found.noise_std:.3g}."
+    if found.is_relative:
+        noise += f" Units differ, so all numbers are in standard deviations of each {_other(found.side)}."
     if completion.learned is None:
         rings = (
             " Rings: all directions of the complete columns. Dots: those in use." if summary["n_full_columns"] else ""
@@ -96,10 +98,15 @@ def spectrum_words(completion, summary: dict, is_mixed: bool = False) -> str:
         return f"No direction is above the dashed line: the noise hides all of them.{noise}"
     are = "is" if above == 1 else "are"
     return (
-        f"{above:,} of {rank:,} directions {are} above the dashed line: the known values of a typical column determine"
-        f" {'it' if above == 1 else 'them'}. The model shrinks the others towards zero.{noise}"
-        + (" Units differ here, so the largest numbers dominate this picture." if is_mixed else "")
+        f"{above:,} of {rank:,} directions {are} above the dashed line: the known values of a typical {found.side}"
+        f" determine {'it' if above == 1 else 'them'}."
+        + (" The model shrinks the others towards zero." if above < rank else "")
+        + noise
     )
+
+
+def _other(side: str) -> str:
+    return "row" if side == "column" else "column"
 
 
 def _directions(rank: int) -> str:

@@ -51,7 +51,7 @@ def _content(scores, command: str | None) -> dict:
     new = scores.new
     return {
         "title": f"{counted(new.size, 'new model')} on {m:,} questions",
-        "level": f"{scores.level:.0%}",
+        "level": f"{100 * scores.level:.3g} %",
         "tiles": _tiles(scores, m, n),
         "picture": _picture(scores),
         "models": [_model(scores, int(j)) for j in new[:_MOST_NEW]],
@@ -85,7 +85,7 @@ def _tiles(scores, m: int, n: int) -> list[dict]:
         {
             "label": "Best new model",
             "number": _number(table.score[best]),
-            "note": f"{_name(scores, best)}: {scores.level:.0%} interval {interval}{rank}.",
+            "note": f"{_name(scores, best)}: {100 * scores.level:.3g} % interval {interval}{rank}.",
         },
         known,
         {"label": "Unlike the known models", "number": f"{own:,}", "note": _trust(scores, own)},
@@ -93,7 +93,7 @@ def _tiles(scores, m: int, n: int) -> list[dict]:
 
 
 def _trust(scores, own: int) -> str:
-    words = f"Each interval holds the score with probability {scores.level:.0%}."
+    words = f"Each interval holds the score with probability {100 * scores.level:.3g} %."
     if own:
         rest = "This score rests on its own answers" if own == 1 else "These scores rest on their own answers"
         words = f"{rest}: see the remarks. {words}"

@@ -73,6 +73,8 @@ def _next(completion, summary: dict, found: HeldOut | None, worst: list) -> list
     word, choices = summary["verdict"]["word"], summary["choices"]
     if not summary["n_filled_entries"] and not summary["n_unfilled_columns"]:
         return ["Nothing: the table had no gaps."]
+    if not summary["n_filled_entries"]:
+        return [*_about_unfilled(summary)]
     is_exact = completion.learned is not None and completion.learned.is_exact
     steps = []
     suspect = choices.get("suspicious values") or choices.get("outliers")
@@ -85,20 +87,25 @@ def _next(completion, summary: dict, found: HeldOut | None, worst: list) -> list
         "use it with care": [
             "Use the filled values for averages, totals and a first look. Do not decide anything by a single one."
         ],
-        "do not use it": [
-            "Do not use the filled values: the known values of this table hardly predict each other.",
-            "Measure the missing values, or add columns that are related to them.",
-        ],
+        "do not use it": ["Do not use the filled values: the known values of this table hardly predict each other."],
     }[word]
     steps += summary["advice"]
+    steps += ["Measure the missing values, or add columns that are related to them."] if word == "do not use it" else []
     steps += _about_intervals(found)
     columns = [plain_name(one["title"].removeprefix("Column ")) for one in worst if one["title"].startswith("Column ")]
     if columns and word == "use it with care":
         steps.append(f"Measure more values of these columns first: {', '.join(columns[:NAMED])}.")
+    return steps + _about_unfilled(summary)
+
+
+def _about_unfilled(summary: dict) -> list[str]:
+    steps = []
     if summary["unfilled"]:
         first = summary["unfilled"][0]
         which = first["name"] or str(first["column"])
-        steps.append(f"{summary['n_unfilled_columns']:,} columns stay empty. The first, {which}, {first['message']}.")
+        count = summary["n_unfilled_columns"]
+        stay = "1 column stays empty. It" if count == 1 else f"{count:,} columns stay empty. The first"
+        steps.append(f"{stay}, {which}, {first['message']}.")
     if summary["n_unfilled_rows"]:
         steps.append("Measure some values of the rows that stay empty.")
     return steps

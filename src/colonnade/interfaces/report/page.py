@@ -63,7 +63,7 @@ def _content(completion, command: str | None, name: str | None) -> dict:
         "n_open": len(columns),
         "choices": [(label_of(name), words) for name, words in shown_choices(completion.choices, summary["verdict"])],
         "pictures": details.pictures(completion, found),
-        "spectrum": details.spectrum_words(completion, summary, units.is_mixed),
+        "spectrum": details.spectrum_words(completion, summary),
         "run": details.run_facts(completion, command),
     }
 

@@ -90,7 +90,7 @@ class Comparison:
             else f"About {self.more_questions:,} more questions to both would decide it."
         )
         return (
-            f"{self.a} less {self.b}: {self.difference:+.4f}, {self.level:.0%} interval {self.low:+.4f} to"
+            f"{self.a} less {self.b}: {self.difference:+.4f}, {100 * self.level:.3g} % interval {self.low:+.4f} to"
             f" {self.high:+.4f}. P({self.a} beats {self.b}) = {self.a_beats_b:.2f}. {decided}"
         )
 

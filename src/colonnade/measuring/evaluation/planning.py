@@ -63,8 +63,9 @@ class QuestionPlan:
             for c, least in pairs
         ]
         return (
-            f"For +-{self.half_width:g} at the level {self.level:.0%}: {self.needed:,} of {self.n_rows:,} questions"
-            f"{prices[0]} for a model like the known ones, {self.needed_beyond:,}{prices[1]} for one beyond them."
+            f"For +-{self.half_width:g} at the level {100 * self.level:.3g} %: {self.needed:,} of {self.n_rows:,}"
+            f" questions{prices[0]} for a model like the known ones, {self.needed_beyond:,}{prices[1]} for one"
+            " beyond them."
         )
 
     def _repr_html_(self) -> str:

@@ -17,10 +17,10 @@ from ._advice import advise
 from ._choosing import CHOOSING, WHOLE
 from ._hiding import Hidden, hide, sample
 from ._judging import judged
-from ._methods import NEED_FULL_COLUMNS, ON_DATA, Task
+from ._methods import MEANS, NEED_FULL_COLUMNS, ON_DATA, Task
 from ._results import Comparison, Finished, Result
 
-__all__ = ["METHODS", "Comparison", "Result", "compare"]
+__all__ = ["MEANS", "METHODS", "Comparison", "Result", "compare"]
 
 METHODS = ON_DATA | CHOOSING | WHOLE
 
@@ -50,9 +50,9 @@ def compare(
     data : Observations, array of shape (m, n), masked array, data frame, scipy sparse matrix or Source
     methods : list of names or functions, or a dict of them by the name to show; optional
         "complete", what `complete` does without settings; "algorithm1", plain least squares on full columns;
-        "row_means", with an offset for each column; "acquire"; the names in `colonnade.methods`, and "nystrom_r", which
-        is Nystrom cut to the rank. A function takes Observations and returns a Completion or an array of shape (m, n).
-        Default: all that the data allow and that do not read the whole matrix.
+        "row_means", with an offset for each column; "column_means"; "acquire"; the names in `colonnade.methods`, and
+        "nystrom_r", which is Nystrom cut to the rank. A function takes Observations and returns a Completion or an
+        array of shape (m, n). Default: all that the data allow and that do not read the whole matrix.
     holdout : float in (0, 1)
         The share that is hidden; of a source, this share of the budget is read beyond it, to judge by.
     rank : int, optional

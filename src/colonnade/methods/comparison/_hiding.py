@@ -55,7 +55,7 @@ def levels_and_spreads(o: Observations) -> tuple[np.ndarray, np.ndarray]:
     x, counts = o.values.astype(np.float64) / size, np.bincount(o.rows, minlength=m)
     means = np.bincount(o.rows, x, m) / np.maximum(counts, 1)
     spreads = np.sqrt(np.bincount(o.rows, (x - means[o.rows]) ** 2, m) / np.maximum(counts, 1))
-    own = spreads > np.finfo(o.values.dtype).eps * np.abs(means)
+    own = spreads > counts * np.finfo(o.values.dtype).eps * np.abs(means)  # Rounding of a mean of so many entries.
     return size * means, size * np.where(own, spreads, np.median(spreads[own]) if own.any() else 1.0)
 
 
@@ -95,13 +95,14 @@ def _nothing_to_hide(o: Observations, share: float) -> str:
         return nothing_known(o.shape)
     if partial.size == 0:
         return (
-            "every column is known in full, so that there is nothing to predict; give n_full_columns and n_entries"
-            " (--full-columns and --entries), which say how much of the matrix the methods may read"
+            "every column is known in full, so there is nothing to predict. Give n_full_columns and n_entries"
+            " (--full-columns and --entries): how much of the table the methods may read"
         )
     most = int(o.n_observed[partial].max())
     return (
-        f"no entry can be hidden: each partial column keeps {_KEPT} entries at least, the fullest of them has {most:,},"
-        f" and holdout is {share:g}; choose a larger holdout, or measure more entries"
+        f"no known value can be hidden to compare methods: {_KEPT} must stay in every column with gaps, and the"
+        f" fullest of these has {most:,}. "
+        + ("Measure more values" if most <= _KEPT else f"Hide a larger share than holdout = {share:g}")
     )
 
 

@@ -12,7 +12,7 @@ from ...completion import Completion
 from .. import tall_project_errors
 from ._hiding import Hidden, rms
 from ._methods import Task, row_means
-from ._results import Finished, Result, one_line
+from ._results import Finished, Result, one_line, percent
 
 _ASKED_INTERVALS = 20_000  # Hidden entries whose intervals are computed; more change the share by less than 1 %.
 _NORMAL = 1.6449  # Standard errors of a 90 % interval.
@@ -36,7 +36,9 @@ def judged(name: str, run, task: Task, hidden: Hidden) -> tuple[Result, np.ndarr
     entries = int(read or task.observations.rows.size)
     left_open = ~np.isfinite(predicted)
     if left_open.any():
-        remarks.append(f"{left_open.mean():.1%} of the hidden entries were left open, and count as row mean and offset")
+        remarks.append(
+            f"{percent(left_open.mean())} of the hidden entries were left open, and count as row mean and offset"
+        )
         usual = row_means(task.observations).entries(hidden.rows[left_open], hidden.columns[left_open])
         predicted[left_open] = np.where(np.isfinite(usual), usual, 0.0)
     with np.errstate(over="ignore"):

@@ -96,6 +96,13 @@ def row_means(o: Observations) -> Completion:
     return Completion(Solution(o, space, *solve_columns(space, o)), {"method": "row means and an offset"})
 
 
+def column_means(o: Observations) -> Completion:
+    """Each column as its mean: what a method must beat where columns have units of their own."""
+    m, dtype, one = o.shape[0], o.values.dtype, np.ones(1)
+    space = ColumnSpace(np.full((m, 1), m**-0.5, dtype), one, None, one, np.nan)
+    return Completion(Solution(o, space, *solve_columns(space, o)), {"method": "column means"})
+
+
 def _tall_project(task: Task) -> Completion:
     most = min(task.observations.full_columns.size, task.observations.shape[0] - 1)
     rank = min(task.plain_rank, max(1, most))  # Its own choice may be more than the entries of a column determine.
@@ -124,11 +131,13 @@ def _svt(task: Task) -> Completion:
     )
 
 
+MEANS = "row_means", "column_means"
 NEED_FULL_COLUMNS = "algorithm1", "tall_project"
 ON_DATA = {
     "complete": _complete,
     "algorithm1": _least_squares,
     "row_means": lambda task: row_means(task.observations),
+    "column_means": lambda task: column_means(task.observations),
     "tall_project": _tall_project,
     "als": _with_rank(methods.als),
     "soft_impute": _soft_impute,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._results import label
+from ._results import label, percent
 
 _WIDE = 10  # Ratio of the largest to the least error from which the scale is logarithmic.
 _BEST, _OTHER = "#1f5fa8", "#9db4cc"
@@ -50,5 +50,5 @@ def _mark_spread(ax) -> None:
 
 
 def _beside(result) -> str:
-    covered = "" if result.coverage is None else f", {result.coverage:.0%} in 90 % intervals"
+    covered = "" if result.coverage is None else f", {percent(result.coverage, 0)} in 90 % intervals"
     return f"{result.relative_error:.3g}{covered}, {result.seconds:.2g} s"

@@ -125,12 +125,20 @@ def _remarks(results) -> list[str]:
     for result in results:
         if result.remark:
             methods.setdefault(result.remark, []).append(label(result.method))
-    return [f"{', '.join(names)}: {remark}" for remark, names in methods.items()]
+    return [
+        f"Note: {remark}." if all(name in remark for name in names) else f"{', '.join(names)}: {remark}"
+        for remark, names in methods.items()
+    ]
 
 
 def label(name: str) -> str:
     """A name of a method as it may be shown: short, and nothing in it that a terminal would obey."""
     return name if name.isprintable() and 0 < len(name) <= 40 else shown(name)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as people read it."""
+    return f"{100 * share:.{digits}f} %"
 
 
 def one_line(error) -> str:
@@ -141,8 +149,8 @@ def one_line(error) -> str:
 
 
 def _cells(result: Finished) -> list[str]:
-    share = f"{result.relative_error:.1%}" if result.relative_error < _HUGE else "-"
-    coverage = "-" if result.coverage is None else f"{result.coverage:.1%}"
+    share = percent(result.relative_error) if result.relative_error < _HUGE else "-"
+    coverage = "-" if result.coverage is None else percent(result.coverage)
     numbers = f"{result.error:.4g}", share, coverage, f"{result.seconds:.2f}", f"{result.entries:,}"
     return [label(result.method), *numbers, _bar(result.relative_error)]
 

@@ -67,7 +67,7 @@ def _add_products(X, n, sums):
 
 @compiled(any_order=True)
 def add_residuals(U, first, center, indptr, rows, values, at, start, stop, Z, b):
-    """b[j] += U_O'(x_O - c_O - U_O z_j) likewise."""
+    """b[j] += U_O'(x_O - c_O - U_O z_j) for the same columns and rows."""
     r, last = U.shape[1], first + U.shape[0]
     for j in range(start, stop):
         k = at[j]

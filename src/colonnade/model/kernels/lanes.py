@@ -1,7 +1,7 @@
 """Cholesky factors of `BATCH` matrices side by side, one in each vector lane, written as LLVM instructions.
 
 Number (q, p), p <= q, of the matrix in lane c stands at ``L[(q (q + 1) / 2 + p) BATCH + c]``, and a vector of
-right-hand sides likewise has ``y[i BATCH + c]``. Each function is a numba intrinsic on C-contiguous float64 buffers:
+right-hand sides has ``y[i BATCH + c]``. Each function is a numba intrinsic on C-contiguous float64 buffers:
 
 - ``factor(L, inverse, n)``: Cholesky factors below the diagonals, which stay, and 1 / sqrt(pivot) in `inverse`;
 - ``forward(L, inverse, n, y)``, ``backward(L, inverse, n, y)``: substitution in place;
@@ -74,7 +74,7 @@ def factor(typing, L, inverse, n):
 
 
 def _less_triangle(e, numbers, rows, stop):
-    """Likewise for the products (0, 0), (1, 0) and (1, 1) of two rows."""
+    """The same for the products (0, 0), (1, 0) and (1, 1) of two rows."""
 
     def body(k, flat):
         x, y = (e.number(row, k) for row in rows)

@@ -135,7 +135,7 @@ def add_rows(typing, X, rows, first, count, factors, total):
         n_vectors = b.sdiv(e.plus(width, LANES - 1), I64(LANES))
 
         def add(n, v, result):
-            """For n vectors from column v on, the last of which may be cut."""
+            """For n vectors from column v on; the last may be cut."""
             mask = e.lanes_below(b.sub(width, e.plus(v, (n - 1) * LANES)))
 
             def read(base):
