@@ -12,7 +12,6 @@ NAMES = {
     "learners": "the choice of complete(M) between full columns and all entries, over full columns alone",
     "gaps": "complete(M) on tables without a complete column, against other imputers: errors, times, intervals",
     "coverage": "how often hidden entries lie inside their intervals: overall, by width, by value, by row and column",
-    "imputations": "intervals of a mean, a slope and a correlation from 20 imputations, by Rubin's rules",
     "evaluation": "scores of new models from few questions, on a folder of real benchmarks, against averaging and AIPW",
     "ablation": "the model with each of its constants changed: error over the error as it is",
     "noisy": "complete(M) on noisy data of low rank, against converged alternating least squares",
