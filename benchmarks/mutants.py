@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks.mutations import ROOT, Mutant, draw
 
 # Compiled lines leave no trace: their tests are known by name.
-_KERNEL_FILES = "column_kernels", "emitter", "lanes", "problem", "stable", "tiles"
+_KERNEL_FILES = "abreast", "column_kernels", "emitter", "lanes", "problem", "stable", "tiles"
 COMPILED = tuple(f"colonnade/model/kernels/{name}.py" for name in _KERNEL_FILES)
 COMPILED_TESTS = "test_solve", "test_other_machines", "test_tall", "test_faults", "test_exactness"
 START = "import os\nif 'MUTANTS_CONTEXT' in os.environ:\n    from benchmarks.mutants_plugin import start\n    start()\n"

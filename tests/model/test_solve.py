@@ -119,6 +119,26 @@ def test_a_column_beside_others_has_the_bytes_of_the_column_alone(rng, penalised
         np.testing.assert_array_equal(z[:, 0], Z[:, j])
 
 
+@pytest.mark.parametrize("r", [2, 3, 7, 10, 15, 16])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["plain", "centered", "weighed"])
+def test_columns_abreast_have_the_bytes_of_columns_alone(rng, r, dtype, kind):
+    """Lengths beyond one chunk, few enough zeros behind the shorter ones, and columns left over at the end."""
+    m = 200
+    space, o = ragged(rng, m, n=45, r=r, counts=rng.integers(35, 45, 45), weights=kind == "weighed", dtype=dtype)
+    center = rng.standard_normal(m).astype(dtype) if kind == "centered" else None
+    space = co.ColumnSpace(space.basis, np.ones(r), center, np.ones(r), 0.1)
+    Z, status = co.solve_columns(space, o)
+    assert (status == Status.SOLVED).all()
+    assert_equal_answers(space, o, rtol=1e-10 if dtype is np.float64 else 1e-5)
+    for j in range(0, o.shape[1], 3):
+        at = slice(o.indptr[j], o.indptr[j + 1])
+        weights = None if o.weights is None else o.weights[at]
+        entries = np.array([0, o.rows[at].size]), o.rows[at], o.values[at], weights
+        alone = co.Observations((m, 1), *entries, np.zeros(0, np.int64))
+        assert co.solve_columns(space, alone)[0][:, 0].tobytes() == Z[:, j].tobytes()
+
+
 def test_groups_hold_together_what_belongs_together(rng):
     from colonnade.model.solve import _groups_of_equal_rows
 

@@ -2,11 +2,12 @@
 
     (U_O' W U_O + Lambda) z = U_O' W (x_O - c_O)
 
-Columns that share their rows O form a group. Per group: gather the rows of U once and form the matrix. The matrices of
-`BATCH` groups are factored side by side, one per vector lane (`tiles.py`). Where the condition is not small, the answer
-is corrected by the residual of the rows themselves (the corrected seminormal equations, Bjorck 1987), and where that
-moves it too far the column is left to `stable.py`. With more directions than entries and a penalty on all of them, the
-smaller dual system is solved:
+Columns that share their rows O form a group. Per group: gather the rows of U once and form the matrix (`tiles.py`). If
+the rank is small, this is done for several groups at once (`abreast.py`). The matrices of `BATCH` groups are factored
+side by side, one per vector lane (`lanes.py`). Where the condition is not small, the answer is corrected by the
+residual of the rows themselves (the corrected seminormal equations, Bjorck 1987), and where that moves it too far the
+column is left to `stable.py`. With more directions than entries and a penalty on all of them, the smaller dual system
+is solved:
 
     (U_O Lambda^-1 U_O' + W^-1) a = x_O - c_O,     z = Lambda^-1 U_O' a
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._support.compiling import compiled
+from .abreast import CHUNK, add_products, ask_for, gather_abreast
 from .emitter import BATCH, LANES
 from .lanes import backward, extremes, factor, forward
 from .problem import EASY, HARD, NO_OBSERVATION, PRIOR, PRIOR_ONLY, SOLVED, TOO_FEW, UNSETTLED, USABLE
@@ -29,10 +31,14 @@ WELL_CONDITIONED = 4.0  # up to this estimate of the condition squaring costs no
 LEAST_ROOT = 1e-5  # of a pivot beside the largest, for which a correction is tried
 MENDED = 1e-8  # a correction of more than this share of the answer: solve by QR
 MENDED_DUAL = 1e-6  # likewise for the dual system, whose solution is smoothed before it counts
+MOST_ABREAST = 16  # directions up to which `abreast.py` is faster: 1.4 times with 10, 1.1 times with 16 and more
+LONGEST = 1.4  # times the mean of the entries of `LANES` columns; beyond it more would be lost to zeros than is won
 PROJECTED_ROWS = 1024  # of a full column that are summed by themselves
 
-# Called by kernels only, which compiles faster. They allocate no memory, so no references need be counted.
-_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+# Called by kernels only, which compiles faster. They allocate no memory, so no references need be counted. They are
+# inlined because a call hands over all arrays, which takes as long as a small column.
+_inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "forceinline": True}
+_whole = {"inline": "always"}  # Likewise, without being compiled by themselves: half of the time of compiling.
 
 
 @compiled(**_inner)
@@ -110,6 +116,106 @@ def _settle(p, g, code):
 
 
 @compiled(**_inner)
+def _largest_weight(p, lo, s):
+    """Of s entries, or 1 without weights."""
+    top = np.float64(p.weights[lo]) if p.weights.size else 1.0
+    for k in range(lo, lo + s if p.weights.size else lo):
+        top = max(top, np.float64(p.weights[k]))
+    return top
+
+
+@compiled(**_inner)
+def _run_abreast(p, g, stop):
+    """Whether the next `LANES` groups are columns with entries for all directions, and of similar length."""
+    r, most, total = p.U.shape[1], 0, 0
+    if r < 2 or r > MOST_ABREAST or g + LANES > stop:
+        return False
+    for k in range(g, g + LANES):
+        s = _span(p, k)[1]
+        if s < r or p.bounds[k + 1] - p.bounds[k] > 1:
+            return False
+        most, total = max(most, s), total + s
+    return most * LANES <= LONGEST * total
+
+
+@compiled(**_inner)
+def _center_and_weigh(p, f, b, begin, count, lane):
+    """Take the center off the values in `abreast`, and multiply its rows by sqrt(w_k / top)."""
+    for k in range(count):
+        for c in range(LANES):
+            at = b.firsts[c] + begin + k
+            is_there = begin + k < b.counts[c]
+            if is_there and p.center.size:
+                b.abreast[k, p.U.shape[1], c] -= np.float64(p.center[p.rows[at]])
+            b.roots[c] = np.sqrt(p.weights[at] / f.top[lane + c]) if is_there and p.weights.size else 1.0
+        for q in range(p.U.shape[1] + 1 if p.weights.size else 0):
+            for c in range(LANES):
+                b.abreast[k, q, c] *= b.roots[c]
+
+
+@compiled(**_whole)
+def _fill_abreast(p, f, b, g, stop, lane):
+    """Put the systems of the `LANES` groups from g on into the lanes from `lane` on."""
+    r, most = p.U.shape[1], 0
+    for c in range(LANES):
+        lo, s = _span(p, g + c)
+        b.firsts[c], b.counts[c], most = lo, s, max(most, s)
+        f.group[lane + c], f.size[lane + c], f.top[lane + c] = g + c, r, _largest_weight(p, lo, s)
+        if g + LANES + c < stop:  # The next ones take turns in memory, which processors do not foresee.
+            lo, s = _span(p, g + LANES + c)
+            ask_for(p.values, lo, lo + s)
+            ask_for(p.rows, lo, lo + s)
+    for begin in range(0, most, CHUNK):
+        count = min(CHUNK, most - begin)
+        gather_abreast(p.U, p.rows, p.values, b.firsts, b.counts, begin, count, b.nothing, b.abreast)
+        if p.center.size or p.weights.size:
+            _center_and_weigh(p, f, b, begin, count, lane)
+        add_products(b.abreast, count, begin == 0, f.L, lane)
+
+
+@compiled(**_whole)
+def _fill_lane(p, f, b, g, c, is_dual):
+    """Put the system of group g into lane c, with all of its right-hand sides."""
+    r, first, count = p.U.shape[1], p.bounds[g], p.bounds[g + 1] - p.bounds[g]
+    lo, s = _span(p, g)
+    top, n = _largest_weight(p, lo, s), s if is_dual else r
+    f.group[c], f.size[c], f.top[c] = g, n, top
+    if is_dual:
+        _gather_columns(p, top, lo, s, b.X)
+    else:
+        _gather_rows(p, top, lo, s, b.X)
+    for t in range(count):
+        at = p.indptr[p.members[first + t]]
+        for k in range(s):
+            x = np.float64(p.values[at + k]) - (np.float64(p.center[p.rows[lo + k]]) if p.center.size else 0.0)
+            if is_dual:
+                f.sides[t, k, c] = x
+            else:
+                b.X[k, r + t] = x * np.sqrt(p.weights[lo + k] / top) if p.weights.size else x
+    _put_gram(b.X, r if is_dual else s, n, n if is_dual else r + count, c, f.L)
+    at = 0
+    for i in range(n if is_dual else 0):
+        f.L[(at + i) * BATCH + c] += 1.0 if p.weights.size == 0 else top / p.weights[lo + i]
+        at += i + 1
+
+
+@compiled(**_inner)
+def _take_sides(p, f, count, start, stop):
+    """Add the penalties to the lanes from `start` to `stop`, and take out what lies below their triangles."""
+    r = p.U.shape[1]
+    for c in range(start, stop):
+        at = 0
+        for i in range(r):
+            if p.n_penalised:
+                f.L[(at + i) * BATCH + c] += p.penalty[i] / f.top[c]
+            at += i + 1
+        for t in range(count):
+            for i in range(r):
+                f.sides[t, i, c] = f.L[(at + i) * BATCH + c]
+            at += r + t + 1
+
+
+@compiled(**_whole)
 def _fill_lanes(p, f, b, g, stop):
     """Put the systems of the groups from g on and their right-hand sides into the lanes.
 
@@ -117,40 +223,21 @@ def _fill_lanes(p, f, b, g, stop):
     """
     r, c, largest, most = p.U.shape[1], np.int64(0), 0, 0  # not a constant, for which numba would compile anew
     while g < stop and c < BATCH:
-        lo, s = _span(p, g)
+        if c % LANES == 0 and _run_abreast(p, g, stop):
+            _fill_abreast(p, f, b, g, stop, c)
+            _take_sides(p, f, np.int64(1), c, c + LANES)
+            g, c, largest, most = g + LANES, c + LANES, r, max(most, 1)
+            continue
+        s, count = _span(p, g)[1], p.bounds[g + 1] - p.bounds[g]
         if s == 0 or (s < r and p.n_penalised == 0):
             _settle(p, g, TOO_FEW if s else PRIOR_ONLY if p.n_penalised == r else NO_OBSERVATION)
             g += 1
             continue
-        top = np.float64(p.weights[lo]) if p.weights.size else 1.0
-        for k in range(lo, lo + s if p.weights.size else lo):
-            top = max(top, np.float64(p.weights[k]))
-        is_dual, first, count = s < r and p.n_penalised == r, p.bounds[g], p.bounds[g + 1] - p.bounds[g]
-        n = s if is_dual else r
-        f.group[c], f.size[c], f.top[c] = g, n, top
-        if is_dual:
-            _gather_columns(p, top, lo, s, b.X)
-        else:
-            _gather_rows(p, top, lo, s, b.X)
-        for t in range(count):
-            at = p.indptr[p.members[first + t]]
-            for k in range(s):
-                x = np.float64(p.values[at + k]) - (np.float64(p.center[p.rows[lo + k]]) if p.center.size else 0.0)
-                if is_dual:
-                    f.sides[c, t, k] = x
-                else:
-                    b.X[k, r + t] = x * np.sqrt(p.weights[lo + k] / top) if p.weights.size else x
-        _put_gram(b.X, r if is_dual else s, n, n if is_dual else r + count, c, f.L)
-        at = 0
-        for i in range(n):
-            noise = 1.0 if p.weights.size == 0 else top / p.weights[lo + min(i, s - 1)]
-            f.L[(at + i) * BATCH + c] += noise if is_dual else p.penalty[i] / top
-            at += i + 1
-        for t in range(0 if is_dual else count):
-            for i in range(r):
-                f.sides[c, t, i] = f.L[(at + i) * BATCH + c]
-            at += r + t + 1
-        g, c, largest, most = g + 1, c + 1, max(largest, n), max(most, count)
+        is_dual = s < r and p.n_penalised == r
+        _fill_lane(p, f, b, g, c, is_dual)
+        if not is_dual:
+            _take_sides(p, f, count, c, c + 1)
+        g, c, largest, most = g + 1, c + 1, max(largest, f.size[c]), max(most, count)
     return g, c, largest, most
 
 
@@ -164,6 +251,8 @@ def _pad(f, count, n):
             for k in range(i):
                 f.L[(at + k) * BATCH + c] = 0.0
             f.L[(at + i) * BATCH + c] = f.L[c] if size else 1.0
+            for t in range(f.sides.shape[0]):
+                f.sides[t, i, c] = 0.0
 
 
 @compiled(any_order=True, **_inner)
@@ -281,10 +370,9 @@ def _answer(p, f, b, factors, n, only, first, count):
     """
     L, inverse = factors
     r, to_correct = p.U.shape[1], False
-    for c in range(count):
-        lane, t = (only, first + c) if only >= 0 else (c, 0)
-        for i in range(n):
-            b.Y[i, c] = f.sides[lane, t, i] if i < f.size[lane] else 0.0
+    for i in range(n):
+        for c in range(count):
+            b.Y[i, c] = f.sides[first + c, i, only] if only >= 0 else f.sides[0, i, c]
     forward(L, inverse, n, b.Y)
     backward(L, inverse, n, b.Y)
     for c in range(count):

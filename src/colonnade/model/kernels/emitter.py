@@ -62,6 +62,13 @@ class Emitter:
         loaded = self.b.load(self.b.bitcast(address, vector.as_pointer()), align=4 if number != _F64 else 8)
         return loaded if number == _F64 else self.b.fpext(loaded, VECTOR)
 
+    def prefetch(self, address):
+        """Ask for the cache line with this address."""
+        pointer = I8.as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
+        ask = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0")
+        self.b.call(ask, [self.b.bitcast(address, pointer), I32(0), I32(3), I32(1)])
+
     def store(self, vector, address):
         self.b.store(vector, self.b.bitcast(address, VECTOR.as_pointer()), align=8)
 
@@ -87,6 +94,31 @@ class Emitter:
     def shuffle(self, vector, lanes):
         mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
         return self.b.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
+
+    def transposed_pairs(self, addresses):
+        """Two vectors: the number at each of `LANES` addresses, and the one behind it."""
+        b, kind = self.b, ir.VectorType(addresses[0].type.pointee, 2)
+        pairs = [b.load(b.bitcast(address, kind.as_pointer()), align=4) for address in addresses]
+        even, odd = self._joined(pairs[::2]), self._joined(pairs[1::2])
+        for t in range(2):
+            lanes = [k for c in range(0, LANES, 2) for k in (c + t, LANES + c + t)]
+            vector = b.shuffle_vector(even, odd, ir.Constant(ir.VectorType(I32, LANES), lanes))
+            yield vector if kind.element == _F64 else b.fpext(vector, VECTOR)
+
+    def _joined(self, parts):
+        """One vector of several of the same length, which are a power of two."""
+        while len(parts) > 1:
+            size = 2 * parts[0].type.count
+            lanes = ir.Constant(ir.VectorType(I32, size), list(range(size)))
+            parts = [self.b.shuffle_vector(x, y, lanes) for x, y in zip(parts[::2], parts[1::2])]
+        return parts[0]
+
+    def vector(self, numbers):
+        """A vector of `LANES` numbers, widened to float64 if they are float32."""
+        joined = ir.Constant(ir.VectorType(numbers[0].type, LANES), ir.Undefined)
+        for c, number in enumerate(numbers):
+            joined = self.b.insert_element(joined, number, I32(c))
+        return joined if joined.type == VECTOR else self.b.fpext(joined, VECTOR)
 
     def splat(self, scalar):
         return self.shuffle(self.b.insert_element(_UNDEFINED, scalar, I32(0)), [0] * LANES)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .abreast import CHUNK
 from .emitter import BATCH, LANES
 
 # The codes of solve.Status, and one for a column that is left to `stable.py`.
@@ -46,7 +47,7 @@ class Factors(NamedTuple):
     group: np.ndarray
     top: np.ndarray  # largest weight, the unit of the weights
     state: np.ndarray
-    sides: np.ndarray  # right-hand sides of every lane, one after the other
+    sides: np.ndarray  # right-hand sides: of every lane the first, of every lane the second, ...
 
 
 class Buffers(NamedTuple):
@@ -58,6 +59,11 @@ class Buffers(NamedTuple):
     z: np.ndarray
     spread_L: np.ndarray  # the factor of one lane in all lanes
     spread_inverse: np.ndarray
+    abreast: np.ndarray  # rows of `LANES` columns, see `abreast.py`
+    firsts: np.ndarray  # the first entry of every lane
+    counts: np.ndarray  # and how many
+    roots: np.ndarray  # of the weights of one entry of every lane
+    nothing: np.ndarray  # a row of zeros
 
 
 def workspace(p: Problem, start: int, stop: int) -> tuple[Factors, Buffers]:
@@ -71,7 +77,12 @@ def workspace(p: Problem, start: int, stop: int) -> tuple[Factors, Buffers]:
     triangle = height * (height + 1) // 2 * BATCH
     whole = np.zeros((3, BATCH), np.int64)
     f = Factors(
-        np.zeros(triangle), np.zeros(even * BATCH), *whole[:2], np.zeros(BATCH), whole[2], np.zeros((BATCH, columns, r))
+        np.zeros(triangle),
+        np.zeros(even * BATCH),
+        *whole[:2],
+        np.zeros(BATCH),
+        whole[2],
+        np.zeros((columns, even, BATCH)),
     )
     spread = even * (even + 1) // 2 * BATCH if columns > 1 else 0
     return f, Buffers(
@@ -81,4 +92,8 @@ def workspace(p: Problem, start: int, stop: int) -> tuple[Factors, Buffers]:
         *np.zeros((2, r)),
         np.zeros(spread),
         np.zeros(even * BATCH),
+        np.zeros((CHUNK, r + 1, LANES)),
+        *np.zeros((2, LANES), np.int64),
+        np.zeros(LANES),
+        np.zeros(r, p.U.dtype),
     )

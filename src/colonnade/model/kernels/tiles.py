@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .emitter import BATCH, I8, I32, I64, LANES, VECTOR, Emitter
+from .emitter import BATCH, I64, LANES, VECTOR, Emitter
 
 ROWS_AHEAD = 6  # Rows of U that are asked for before they are copied.
 UNROLLED = 6  # Vectors up to which the copy of a row is straight code, without a loop.
@@ -83,9 +82,6 @@ def gather(typing, U, rows, first, s, X):
         r, stride, end = e.width(0), e.width(4), b.sub(e.size(1), I64(1))
         n_vectors = b.sdiv(e.plus(r, LANES - 1), I64(LANES))
         last = b.sdiv(b.sub(e.size(0), b.mul(n_vectors, I64(LANES))), r)
-        pointer = I8.as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
-        ask = cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
 
         def smaller(x, y):
             return b.select(b.icmp_signed("<", x, y), x, y)
@@ -105,7 +101,7 @@ def gather(typing, U, rows, first, s, X):
                     return []
 
                 def look(q, _):
-                    b.call(ask, [b.bitcast(e.at(soon, q), pointer), I32(0), I32(3), I32(1)])
+                    e.prefetch(e.at(soon, q))
                     return []
 
                 if count:
