@@ -23,7 +23,7 @@ from .abreast import CHUNK, add_products, ask_for, gather_abreast
 from .emitter import BATCH, LANES
 from .lanes import backward, extremes, factor, forward
 from .problem import EASY, HARD, NO_OBSERVATION, PRIOR, PRIOR_ONLY, SOLVED, TOO_FEW, UNSETTLED, USABLE
-from .tiles import corner, gather, head1, head2, head3, tail1, tail2, tail3
+from .tiles import corner, gather, head1, head2, head3, tail1, tail2, tail3, take_off
 
 SMALL_PIVOT = 0.05  # a pivot below this share of its diagonal entry shows a bad condition, but not every one does
 FEW_DIRECTIONS, SAFE_PIVOT = 24, 0.3  # with so few directions, pivots above that show a good one
@@ -433,15 +433,11 @@ def solve_groups(p, f, b, start, stop):
                 _answer(p, f, b, factors, n, c if most > 1 else -1, first, min(BATCH, size - first))
 
 
-@compiled(any_order=True)
+@compiled()
 def residuals(U, Z, offsets, indptr, rows, values, first, last, result):
     """result[k] = x - z_j' u_i - offsets[j] for every entry k = (i, j), j in first:last; U is m x r, Z is n x r."""
     for j in range(first, last):
-        for k in range(indptr[j], indptr[j + 1]):
-            i, fitted = rows[k], offsets[j]
-            for q in range(Z.shape[1]):
-                fitted += Z[j, q] * U[i, q]
-            result[k] = values[k] - fitted
+        take_off(U, rows, indptr[j], indptr[j + 1] - indptr[j], Z, j, offsets[j], values, result)
 
 
 @compiled()

@@ -126,6 +126,22 @@ class Emitter:
     def lane(self, vector, i):
         return self.b.extract_element(vector, I32(i))
 
+    def total(self, vector):
+        """The sum of the lanes: halves are added to each other."""
+        while vector.type.count > 1:
+            half = vector.type.count // 2
+            low, high = (self.shuffle(vector, list(range(at, at + half))) for at in (0, half))
+            vector = self.b.fadd(low, high)
+        return self.lane(vector, 0)
+
+    def as_float64(self, number):
+        return number if number.type == _F64 else self.b.fpext(number, _F64)
+
+    def as_number(self, number, base):
+        """A float64 as a number of the array at `base`."""
+        kind = base.type.pointee
+        return number if kind == _F64 else self.b.fptrunc(number, kind)
+
     def plus_product(self, a, x, y):
         return self.b.fadd(a, self.b.fmul(x, y, flags=_FUSE), flags=_FUSE)
 

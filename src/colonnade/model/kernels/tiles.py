@@ -7,7 +7,8 @@ ordinary numba. Each function is a numba intrinsic on C-contiguous float64 buffe
 
 - ``gather(U, rows, first, s, X)``: row k of X becomes ``U[rows[first + k]]``, for k < s;
 - ``head(X, s, L, j, v, lane)``, ``tail(...)``, ``corner(...)``: one tile of X'X, put into a lane of L (`lanes.py`);
-- ``add_rows(X, rows, first, count, factors, total)``: a weighted sum of rows.
+- ``add_rows(X, rows, first, count, factors, total)``: a weighted sum of rows;
+- ``take_off(X, rows, first, count, Z, j, offset, values, result)``: values less the products of rows with one vector.
 
 Every number is the same sum in the same order whatever tile or lane it falls into, so that a column solved alone and
 the same column solved beside thousands agree to the last bit.
@@ -23,6 +24,7 @@ from .emitter import BATCH, I64, LANES, VECTOR, Emitter
 
 ROWS_AHEAD = 6  # Rows of U that are asked for before they are copied.
 UNROLLED = 6  # Vectors up to which the copy of a row is straight code, without a loop.
+FAR_AHEAD = 16  # Likewise, where each row is used once: 8 to 32 take the same time.
 TOGETHER = 8  # Vectors of a sum of rows that are kept in registers.
 
 
@@ -162,3 +164,72 @@ def add_rows(typing, X, rows, first, count, factors, total):
 
     whole = types.int64
     return types.void(X, rows, whole, whole, factors, total), emit
+
+
+@intrinsic
+def take_off(typing, X, rows, first, count, Z, j, offset, values, result):
+    """result[k] = values[k] - (offset + Z[j]'X[rows[k]]) for first <= k < first + count."""
+
+    def emit(context, builder, signature, args):
+        e, b = Emitter(context, builder, signature, args), builder
+        X, rows, first, count, Z, j, offset, values, result = e.args
+        width, end = e.width(0), b.sub(e.size(1), I64(1))
+        n_vectors = b.sdiv(e.plus(width, LANES - 1), I64(LANES))
+        z = e.at(Z, b.mul(j, width))
+
+        def row_at(place):
+            number = b.load(e.at(rows, place))
+            return e.at(X, b.mul(b.sext(number, I64) if number.type != I64 else number, width))
+
+        def subtract(product):
+            """From all values, with product(row)."""
+
+            def body(k, _):
+                ahead = e.plus(k, FAR_AHEAD)
+                soon = row_at(b.select(b.icmp_signed("<", ahead, end), ahead, end))
+
+                def look(q, _):
+                    e.prefetch(e.at(soon, q))
+                    return []
+
+                e.loop(I64(0), width, 8, [], look)
+                fitted = b.fadd(offset, e.total(product(row_at(k))))
+                b.store(e.as_number(b.fsub(e.as_float64(b.load(e.at(values, k))), fitted), result), e.at(result, k))
+                return []
+
+            e.loop(first, b.add(first, count), 1, [], body)
+            return I64(0)
+
+        def in_registers(n):
+            """For n vectors, the last of which may be cut."""
+            mask = e.lanes_below(b.sub(width, I64((n - 1) * LANES)))
+
+            def read(base):
+                whole = [e.load(e.at(base, t * LANES)) for t in range(n - 1)]
+                return [*whole, e.load_some(e.at(base, (n - 1) * LANES), mask)]
+
+            factors = read(z)
+
+            def product(row):
+                total = ir.Constant(VECTOR, [0.0] * LANES)
+                for factor, number in zip(factors, read(row)):
+                    total = e.plus_product(total, factor, number)
+                return total
+
+            return subtract(product)
+
+        def by_a_loop():
+            def product(row):
+                def add(v, sums):
+                    mask = e.lanes_below(b.sub(width, v))
+                    return [e.plus_product(sums[0], e.load_some(e.at(z, v), mask), e.load_some(e.at(row, v), mask))]
+
+                return e.loop(I64(0), width, LANES, [ir.Constant(VECTOR, [0.0] * LANES)], add)[0]
+
+            return subtract(product)
+
+        e.cases(n_vectors, {n: lambda n=n: in_registers(n) for n in range(1, UNROLLED + 1)}, by_a_loop)
+        return context.get_dummy_value()
+
+    whole = types.int64
+    return types.void(X, rows, whole, whole, Z, whole, types.float64, values, result), emit
