@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._support.arguments import as_choice, as_count
+from .._support.numbers import CACHE_CELLS
 from .._support.threads import in_threads, one_blas_thread, product
 from ..data.observations import Observations
 from .directions import (
     EXTRA,
     FullColumns,
     RowBlocks,
+    block_edges,
     directions_by_qr,
     directions_by_row_blocks,
     fix_signs,
@@ -145,7 +147,7 @@ def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
     if share == 0:
         return space
     m, r = space.basis.shape
-    U = space.basis.astype(np.float64)
+    U = space.basis.astype(np.float64, copy=False)
     ones = np.ones(m)
     inside = U.T @ ones
     outside = ones - U @ inside
@@ -155,12 +157,18 @@ def with_offset(space: ColumnSpace, share: float) -> ColumnSpace:
     # F = [U sqrt(v), root 1] = [U, outside / length] core
     core = np.zeros((r + 1, r + 1))
     core[:r, :r], core[:r, r], core[r, r] = np.diag(np.sqrt(space.variances)), root * inside, root * length
-    if length <= 1e-8 * np.sqrt(m):  # The space has an offset already.
-        core = core[:r]
-    W, values, _ = np.linalg.svd(core, full_matrices=False)
-    wide = U if core.shape[0] == r else np.column_stack([U, outside / length])
-    basis = (wide @ W).astype(space.basis.dtype)
-    return replace(space, basis=np.ascontiguousarray(basis), singular_values=values, variances=values**2)
+    is_within = length <= 1e-8 * np.sqrt(m)  # The space has an offset already.
+    W, values, _ = np.linalg.svd(core[:r] if is_within else core, full_matrices=False)
+    basis = np.empty((m, values.size), space.basis.dtype)
+
+    def fill(edges):
+        at = slice(*edges)
+        basis[at] = U[at] @ W[:r]
+        if not is_within:
+            basis[at] += np.multiply.outer(outside[at], W[r] / length)
+
+    in_threads(fill, block_edges(m, max(1, CACHE_CELLS // max(1, values.size))))
+    return replace(space, basis=basis, singular_values=values, variances=values**2)
 
 
 def truncated(space: ColumnSpace, rank: int) -> ColumnSpace:

@@ -191,7 +191,7 @@ class RowBlocks:
 
     def __init__(self, A: FullColumns, rank, size: int | None = None):
         m, d = A.shape
-        self._A, self.edges = A, _edges(m, size or max(CACHE_CELLS // d, 4 * d))
+        self._A, self.edges = A, block_edges(m, size or max(CACHE_CELLS // d, 4 * d))
         factors = A.mapped(lambda at: np.triu(_householder(A.rows(*at))[0][:d]), self.edges)
         self._Q, R = linalg.qr(np.vstack(factors), mode="economic", overwrite_a=True, check_finite=False)
         self._W, self.values, self.left = _directions_of(R, A, rank)
@@ -215,7 +215,7 @@ def rows_of_basis(A: FullColumns, edges: tuple[int, int], factor: np.ndarray) ->
     return linalg.lapack.dormqr("L", "N", reflectors, tau, padded, 64 * max(1, r), overwrite_c=1)[0]
 
 
-def _edges(m, size):
+def block_edges(m, size):
     """Blocks of `size` rows, the last one up to twice as large."""
     starts = list(range(0, max(m - size, 0) + 1, size))
     return list(pairwise([*starts, m]))
