@@ -21,6 +21,7 @@ def pytest_generate_tests(metafunc):
 # Files whose tests share what is expensive to start, a cluster or a browser or a finished run: one worker has them all.
 # Groups of pytest-xdist 3.8 would say it beside each test, but pytest 9.2 ignores them.
 _TOGETHER = {
+    "test_cluster_stores.py": "cluster",
     "test_cluster_triples.py": "cluster",
     "test_dask.py": "cluster",
     "test_examples.py": "examples",  # Jupyter kernels that start at the same time may choose the same ports.
