@@ -161,7 +161,7 @@ def test_a_worker_suspended_while_it_factors_a_tall_matrix_changes_no_byte(clien
     assert there.coefficients.tobytes() == here.coefficients.tobytes()
 
 
-def test_the_estimate_of_data_in_a_store_reads_no_data_of_other_files(client, given, server, folder, run):
+def test_the_estimate_of_data_in_a_store_names_workers_and_no_secret(client, given, server, folder, run):
     place, _, _ = given
     options = {**OPTIONS, "endpoint_url": server}
     words = [word for key, value in options.items() for word in ("--storage-option", f"{key}={value}")]
