@@ -169,7 +169,7 @@ def test_compiled_loops_import_nothing_of_ours_but_their_tools():
     kernels = [name for name in MODULES if name.startswith("model.kernels.")]
     allowed = {
         "_support.compiling",
-        *(f"model.kernels.{name}" for name in ("emitter", "inverses", "lanes", "problem", "tiles")),
+        *(f"model.kernels.{name}" for name in ("abreast", "emitter", "inverses", "lanes", "problem", "tiles")),
     }
     assert {module for name in kernels for _, module, _ in IMPORTS[name]} == allowed
 
