@@ -65,7 +65,7 @@ def test_optimism_makes_up_for_what_was_learned_from_the_entries():
         assert completion.optimism > 1.02
         i, j = np.nonzero(~seen)
         hidden = np.abs(M[i, j] - completion.entries(i, j)) / completion.accuracy.deviations(i, j)
-        left_out = np.abs(completion.accuracy.trials.errors) / completion.accuracy.trials.deviations
+        left_out = np.abs(completion.accuracy.held_out.errors) / completion.accuracy.held_out.deviations
         ratios.append(np.median(hidden) / np.median(left_out))
     assert 0.9 < np.exp(np.mean(np.log(ratios))) < 1.1
 
