@@ -247,7 +247,7 @@ def set_aside_fact(observations) -> dict[str, str]:
 
 def set_aside_line(observations) -> list[str]:
     """The same as a line for people; no line if there are none."""
-    return [f"Left out and written back unchanged: {words}." for words in set_aside_fact(observations).values()]
+    return [f"Left out and returned unchanged: {words}." for words in set_aside_fact(observations).values()]
 
 
 def read_in_words(observations) -> str:
