@@ -318,6 +318,7 @@ def test_tables_without_numbers(tmp_path):
         co.read(tmp_path / "t.parquet")
 
 
+@pytest.mark.slow
 def test_large_text_in_a_small_file_is_counted(tmp_path):
     """A dictionary holds a long text once, also when it comes back; different ones beyond the limit are refused."""
     long = pa.array(["x" * 100_000] * 3_000)

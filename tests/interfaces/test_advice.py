@@ -41,6 +41,7 @@ def test_counts_with_zeros_are_advised_to_take_logarithms_which_helps(rng):
     assert off[1] < off[0]
 
 
+@pytest.mark.slow
 def test_filled_values_outside_a_scale_or_below_zero_lead_to_bounds(rng):
     ratings = np.clip(np.rint(3.5 + rng.standard_normal((100, 3)) @ rng.standard_normal((3, 40))), 1, 5)
     known = with_gaps(rng, ratings, 0.6)
@@ -73,6 +74,7 @@ def test_columns_that_need_most_of_their_gaps_are_to_be_measured_in_full(rng):
     assert "measure about 1 more value of each" in verdicts_in_words(completion, table)[0]
 
 
+@pytest.mark.slow
 def test_the_reason_for_the_factor_model_is_one_reason(rng):
     M = rng.standard_normal((60, 6)) @ rng.standard_normal((6, 40)) + 0.1 * rng.standard_normal((60, 40))
     known = with_gaps(rng, M, 0.3)
@@ -87,6 +89,7 @@ def test_the_reason_for_the_factor_model_is_one_reason(rng):
     assert co.complete(units).choices["method"].endswith("because the rows differ in unit")
 
 
+@pytest.mark.slow
 def test_a_plan_for_a_table_without_gaps_learns_from_a_part(rng, tmp_path):
     """Rows were chosen from a space without a direction: always the first ones."""
     M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 200)) + 0.01 * rng.standard_normal((60, 200))

@@ -114,6 +114,7 @@ def test_a_residual_over_five_times_the_noise_is_off_the_column_space(rng, times
     assert row.verdict == verdict
 
 
+@pytest.mark.slow
 def test_lemma_2_holds_at_its_number_of_entries():
     """lambda_min(U_O'U_O) m/s >= 1/2 in all columns, with probability at least 0.9 by the lemma; here in every run."""
     for seed in range(5):
@@ -193,6 +194,7 @@ def test_the_uncertainty_does_not_hang_on_the_noise_that_was_told(rng, times):
     assert np.mean(table.verdict[partial] == "recovered") > 0.95
 
 
+@pytest.mark.slow
 def test_columns_of_which_half_is_missed_are_not_recovered(rng):
     """With a long tail of directions most of a column stays open, however little its residual is."""
     m, n, d, s = 100, 400, 200, 70
