@@ -79,6 +79,11 @@ class Url:
     def __init__(self, address: str, options: dict | None = None):
         scheme, _, rest = address.partition("://")
         self.scheme: str = scheme
+        if scheme in _EXTRAS and not scheme.startswith("http") and "@" in rest.partition("/")[0]:
+            raise ValueError(
+                f"an address such as {scheme}://bucket/folder holds no key and no password: give them in the"
+                f" environment or with {OPTION}"
+            )
         self.options = dict(options or {})
         self._query = rest[rest.index("?") :] if self.scheme in ("http", "https") and "?" in rest else ""
         self._place = rest.removesuffix(self._query).rstrip("/") if self._query else rest.rstrip("/")
@@ -179,13 +184,16 @@ class Url:
                 last = _cause_of(error)
                 if isinstance(last, PermissionError):
                     raise self._refused(last, what) from None
+                if type(error).__name__ == "ParamValidationError":  # Of a name that S3 does not allow.
+                    words = _without_secrets(error, self.options)
+                    raise ValueError(f"{printable(self)} cannot be {what}: {words}") from None
                 if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError", "NoCredentialProviders"):
                     break
         said = _without_secrets(last, self.options)
         if type(last).__name__.endswith(("CredentialsError", "CredentialProviders")):
             raise PermissionError(
                 errno.EACCES,
-                f"no credentials ({said}); give them in the environment or with --storage-option",
+                f"no credentials ({said}); give them with {OPTION}, or in the environment, also of workers",
                 str(self),
             ) from None
         tried = f"after {ATTEMPTS} attempts"
@@ -257,8 +265,8 @@ class Url:
         return [one for one in self._listed(deep=False) if fnmatchcase(one.name, pattern)]
 
     def matches(self) -> list[Url]:
-        """The files that ``*``, ``?`` and ``[...]`` in the address stand for; a file of just this name goes first."""
-        if not re.search(r"[*?\[]", self._place) or self.is_file():
+        """What ``*``, ``?`` and ``[...]`` in the address stand for; a file or folder of just this name goes first."""
+        if not re.search(r"[*?\[]", self._place) or self.exists():
             return [self]
 
         def request(store, place):
@@ -402,8 +410,13 @@ def _without_secrets(error: BaseException | None, options: dict) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     for secret in sorted(_texts_in(options), key=len, reverse=True):
         text = text.replace(secret, "***")
-    text = printable(re.sub(r"(?<=://)[^/@\s]+@", "", text))
+    text = printable(_free_of_secrets(text))
     return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _free_of_secrets(text: str) -> str:
+    """A text whose addresses have no password and, on the web, no signature behind the question mark."""
+    return re.sub(r"(https?://[^\s?]*)\?[^\s'\")]*", r"\1", re.sub(r"(?<=://)[^/@\s]+@", "", text))
 
 
 def _texts_in(options) -> Iterator[str]:
@@ -426,7 +439,7 @@ def without_secrets(words: list[str]) -> list[str]:
         elif word == OPTION:
             hide = True
         elif is_url(word):
-            word = str(Url(word))
+            word = _free_of_secrets(word)
         kept.append(word)
     return kept
 

@@ -22,7 +22,10 @@ class Place(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value, parameter, context):
-        place = as_path(value, None if context is None else context.meta.get(_STORAGE))
+        try:
+            place = as_path(value, None if context is None else context.meta.get(_STORAGE))
+        except ValueError as error:
+            self.fail(str(error), parameter, context)
         return super().convert(value, parameter, context) if isinstance(place, Path) else place
 
 
