@@ -47,9 +47,11 @@ def is_url(path) -> bool:
 def as_path(path, options: dict | None = None):
     """A `Path`, or a `Url` with the options for its store."""
     if isinstance(path, Url):
-        return path if options is None else Url(path.address, options)
+        return path if options is None else Url(path.address, options).with_partition(path.partition)
     if is_url(path):
         return Url(path, options)
+    if isinstance(path, Path):
+        return path
     return Path(re.sub("^(file|local)://", "", path) if isinstance(path, str) else path)
 
 
@@ -88,6 +90,7 @@ class Url:
         self._query = rest[rest.index("?") :] if self.scheme in ("http", "https") and "?" in rest else ""
         self._place = rest.removesuffix(self._query).rstrip("/") if self._query else rest.rstrip("/")
         self._kept: dict = {}
+        self.partition = None
 
     @property
     def address(self) -> str:
@@ -134,6 +137,12 @@ class Url:
     @property
     def parent(self) -> Url:
         return Url(f"{self.scheme}://{self._place.rpartition('/')[0]}", self.options)
+
+    def with_partition(self, partition) -> Url:
+        """The same address with what its folders say; of a file that is read with `hive`."""
+        found = Url(self.address, self.options)
+        found.partition = partition
+        return found
 
     def absolute(self) -> Url:
         return self
