@@ -394,6 +394,17 @@ def test_a_missing_permission_is_not_tried_again(given, place, proxy, wanted):
     assert faults.seen <= 16  # writers in the background
 
 
+def test_the_footer_of_a_file_is_one_request(given, place, proxy, run):
+    there, _ = given
+    options, faults = proxy
+    asked = []
+    faults.set("none", 0)
+    faults.wanted, faults.left = lambda method, path: asked.append((method, path)) if ".parquet" in path else None, -1
+    code, out, _ = run("complete", there, "--dry-run", "--engine", "local", *as_words(options))
+    assert code == 0 and "entries of a 40 x 90 matrix" in out
+    assert sorted(method for method, _ in asked) == ["GET"] * 3
+
+
 def as_words(options):
     return [word for key, value in options.items() for word in ("--storage-option", f"{key}={value}")]
 

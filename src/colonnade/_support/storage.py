@@ -14,6 +14,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from types import SimpleNamespace
 from .printable import printable
 
 OPTION = "--storage-option"  # The option of the command line.
+REQUESTS = 16  # To a store at a time, for small files.
 ATTEMPTS = 5  # Requests that are made before an error of the network is reported.
 _FIRST_WAIT = 0.2  # Seconds before the second attempt; doubled for each further one, 3 s in all.
 _TAIL = 1 << 16  # Bytes at the end of a file that are kept, because a Parquet footer is read several times.
@@ -141,7 +143,7 @@ class Url:
     def with_partition(self, partition) -> Url:
         """The same address with what its folders say; of a file that is read with `hive`."""
         found = Url(self.address, self.options)
-        found.partition = partition
+        found.partition, found._kept = partition, dict(self._kept)
         return found
 
     def absolute(self) -> Url:
@@ -254,14 +256,21 @@ class Url:
     def _listed(self, deep: bool) -> list[Url]:
         def request(store, place):
             store.invalidate_cache()
-            found, begin = store.find(place) if deep else store.ls(place, detail=False), place.rstrip("/") + "/"
-            return [one.removeprefix(begin).rstrip("/") for one in found if one.startswith(begin)]
+            begin = place.rstrip("/") + "/"
+            found = store.find(place, detail=True).values() if deep else store.ls(place, detail=True)
+            inside = [one for one in found if one["name"].startswith(begin)]
+            return {one["name"].removeprefix(begin).rstrip("/"): one for one in inside}
 
         try:
             found = self._attempted("listed", request)
         except FileNotFoundError:
             return []
-        return sorted(self / name for name in set(found) if name)
+        return sorted((self / name)._with_size_of(facts) for name, facts in found.items() if name)
+
+    def _with_size_of(self, facts: dict) -> Url:
+        if facts.get("type") == "file" and facts.get("size") is not None:
+            self._kept["size"] = facts["size"]
+        return self
 
     def iterdir(self) -> list[Url]:
         return self._listed(deep=False)
@@ -460,6 +469,12 @@ def read_range(path, start: int, size: int) -> bytes:
     with open(path, "rb") as file:
         file.seek(start)
         return file.read(size)
+
+
+def read_ends(paths) -> None:
+    """Ask a store for the ends of several files at a time; footers are there."""
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        list(pool.map(Url.tail, [path for path in paths if isinstance(path, Url)]))
 
 
 def remove_tree(folder) -> None:

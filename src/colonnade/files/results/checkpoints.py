@@ -34,10 +34,9 @@ from ..._support.ownership import (
     remove_left_behind,
     set_aside,
 )
-from ..._support.storage import Url, opened_file
+from ..._support.storage import REQUESTS, Url, opened_file
 from ..tables.partitions import partition_of
 
-REQUESTS = 16  # To a store at a time, for small files.
 _SAMPLE_BYTES, _SAMPLES = 65_536, 64  # Bytes of a sample, and samples of a file, for its fingerprint.
 
 
