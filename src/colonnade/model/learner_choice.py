@@ -11,7 +11,7 @@ import numpy as np
 from .._support.numbers import HUGE
 from ..data.observations import Observations
 from .full_columns.column_outliers import solve_without_outliers
-from .full_columns.learn import learn
+from .full_columns.learn import fits_exactly
 from .full_columns.outlier_screening import Whole, screened
 from .full_columns.refine import learn_and_refine
 from .hidden_entries import OUTLIER
@@ -32,7 +32,7 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     data need the full columns only. Parameters are those of `learn_table`.
     """
     given = {"orientation": orientation, "seed": seed, "progress": progress, **limits}
-    if o.partial_columns.size == 0 or not _are_comparable(o.values) or learn(o).is_exact:
+    if o.partial_columns.size == 0 or not _are_comparable(o.values) or fits_exactly(o):
         return None
     units = side_of_units(o)
     if units is not None:
