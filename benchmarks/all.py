@@ -23,7 +23,6 @@ UNRECORDED = {
     "coverage": "needs the real matrices",
     "evaluation": "needs the real matrices",
     "gaps": "needs the real matrices",
-    "imputations": "not run since the file is kept",
     "learners": "needs the real matrices",
     "mutants": "the page states an aim and quotes no figure",
     "noisy": "not run since the file is kept",

@@ -97,7 +97,7 @@ def inspect_observations(o: Observations) -> Inspection:
         "trial": learn(o, cleaned=cleaned).choices if method == "full columns" and columns["partial"] else None,
     }
     none = found_at(o, np.zeros(0, np.int64))
-    outliers = screened_in_words(whole, screening, none, (o.row_names, o.column_names), is_used=False)
+    outliers = screened_in_words(whole, screening, none, o.names_in_messages, is_used=False)
     advice = [f"Check the data first: {outliers}."] if outliers else []
     about_skew = [] if method is None else about_logarithms(o)
     return Inspection(facts, advice=[*advice, *about_skew, *_advice(o, facts)])
