@@ -181,7 +181,7 @@ def test_wrong_files_are_refused(tmp_path):
     save(tmp_path / "good.xlsx", [["a", "b"], [1, 2], [3, 4]])
     content = (tmp_path / "good.xlsx").read_bytes()
     cases = {
-        "cut.xlsx": (content[: len(content) // 2], "is not xlsx|damaged"),
+        "cut.xlsx": (content[: len(content) // 2], "cut.xlsx is damaged or incomplete: copy or download it again"),
         "old.xlsx": (b"\xd0\xcf\x11\xe0" + bytes(600), "old or encrypted"),
         "text.xlsx": (b"a,b\n1,2\n", "is not xlsx"),
         "array.npz": (content, "begins like xlsx"),

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 import colonnade as co
 from colonnade.interfaces.cli import cli
+from colonnade.interfaces.report.page import report_html
 from colonnade.interfaces.skew import about_bounds, about_logarithms
 from colonnade.uncertainty.column_verdict import verdicts_in_words
 
@@ -28,6 +29,19 @@ def test_gaps_in_empty_rows_or_columns_are_said_to_stay(values):
     completion = co.complete(table)
     assert np.array_equal(np.isnan(completion.to_dense()), np.isnan(table))
     assert completion.verdict.word == "do not use it" and "No gap could be filled" in completion.verdict.sentence
+
+
+def test_empty_columns_lead_to_something_that_can_be_done(rng):
+    known = with_gaps(rng, rng.standard_normal((50, 2)) @ rng.standard_normal((2, 6)))
+    known[:, 4:] = np.nan
+    (advice,) = (line for line in co.inspect(known)["advice"] if "column" in line)
+    assert advice == (
+        "2 columns (4, 5) without any value cannot be predicted. Leave them out (--ignore, ignore=...), or measure some"
+        " of their values."
+    )
+    summary = co.complete(known).summary()
+    assert "2 columns have no known value (4, 5): measure about" in summary and "leave them out with ignore" in summary
+    assert "Not filled: 2 columns (4, 5). Each has no known value and stays NaN." in summary
 
 
 def test_counts_with_zeros_are_advised_to_take_logarithms_which_helps(rng):
@@ -72,6 +86,16 @@ def test_columns_that_need_most_of_their_gaps_are_to_be_measured_in_full(rng):
     assert "measure them in full" in line and "about" not in line
     table.more_entries = 1
     assert "measure about 1 more value of each" in verdicts_in_words(completion, table)[0]
+
+
+def test_columns_with_noise_are_not_called_recovered(rng):
+    """Their entries tell their pattern; single values stay unsure, so that the word is well determined."""
+    M = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 200)) + 0.2 * rng.standard_normal((40, 200))
+    completion = co.complete(with_gaps(rng, M, 0.2))
+    table = completion.certificates(as_frame=False)
+    assert (table.verdict == "recovered").sum() > 10
+    shown = [completion.summary(), table._repr_html_(), report_html(completion)]
+    assert all("well determined" in text and "recovered" not in text for text in shown)
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_a_table_is_filled_and_described(run, folder):
     assert out.startswith("Verdict: ") and "4 of 10 columns are complete." in out
     assert out.partition("\n")[2].startswith("Read: csv with names of rows and columns.\nKnown: ")
     assert f"Filled: {int(np.isnan(known).sum())} values in 6 columns." in out
-    assert "Trust: 6 columns are recovered.\nTrust: 4 columns are observed in full." in out and out.endswith(
+    assert "Trust: 6 columns are well determined.\nTrust: 4 columns are observed in full." in out and out.endswith(
         "Written: t-filled.csv\n"
     )
     back = co.read("t-filled.csv")

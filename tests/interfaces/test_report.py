@@ -20,7 +20,7 @@ from colonnade.interfaces.report import details
 from colonnade.interfaces.report.cells import plain_name
 from colonnade.interfaces.report.page import report_html, write_report
 from colonnade.interfaces.summary import label_of
-from colonnade.uncertainty.column_verdict import remedy
+from colonnade.uncertainty.column_verdict import ColumnVerdict, remedy
 from colonnade.uncertainty.diagnostics import hold_out, spectrum
 
 from problems import HOSTILE, hide, low_rank, noisy
@@ -112,7 +112,7 @@ def test_the_report_says_what_the_completion_says(rng):
     assert completion.verdict.word.capitalize() in words and completion.verdict.sentence in words
     table = completion.certificates()
     for verdict in np.unique(table.verdict):
-        assert f"{(table.verdict == verdict).sum():,} {verdict}" in words
+        assert f"{(table.verdict == verdict).sum():,} {ColumnVerdict(verdict).shown}" in words
     worst = table[~np.isin(table.verdict, ("recovered", "observed in full"))]
     rows = re.findall(r'<th scope="row" data-sort="(\d+)">(\w+)</th>', text)
     assert sorted(int(j) for j, _ in rows) == sorted(worst.column) and all(name == f"c{j}" for j, name in rows)
@@ -251,7 +251,7 @@ def test_outliers_are_left_out_of_the_picture(rng):
     known[3, 20], known[4, 30] = 1e308, -1e308
     completion = co.complete(known)
     verdicts = set(completion.certificates().verdict[[20, 30]])
-    assert "recovered" not in verdicts and all(verdict in report_html(completion) for verdict in verdicts)
+    assert "recovered" not in verdicts and all(ColumnVerdict(one).shown in report_html(completion) for one in verdicts)
     ax = Figure().subplots()
     completion.plot("prediction", ax=ax)
     assert "outliers are not shown" in ax.get_title() and max(map(abs, ax.get_ylim())) < 1e3
