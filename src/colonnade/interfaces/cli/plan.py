@@ -78,7 +78,8 @@ def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
     planned = {name: options.pop(name) for name in ("shape", "rank", "coherence", "delta", "noise_std", "entries")}
     if select_rows is not None:
         _refuse_other_settings(planned, inputs)
-        _print_rows(*(_rows_for_mean if for_mean else _rows_for_all)(inputs, options, select_rows), as_json)
+        table, rows = (_rows_for_mean if for_mean else _rows_for_all)(inputs, options, select_rows)
+        _print_rows(table, rows, as_json)
         return
     if for_mean:
         raise click.UsageError("--for-mean needs --select-rows K")
