@@ -16,6 +16,7 @@ import numpy as np
 from ..data.observations import Observations
 from .exact import exact_fit
 from .factor_model import FactorModel, Settings
+from .gap_pattern import held_out_like_gaps
 from .hidden_entries import (
     COMPLETE,
     FEW,
@@ -115,6 +116,9 @@ def learn_table(
     model = sweeps.run(winner.n_more, 0.0) if folds else sweeps.run(_UNTESTED_SWEEPS, _TOLERANCE)
     is_close = may_be_exact and float(np.median(model.noise)) < _LITTLE_NOISE
     exact = exact_fit(table, model, o.values.dtype) if is_close else None
+    if winner.held_out is not None and exact is None:
+        like_gaps = held_out_like_gaps(o, model, winner.is_turned, _LARGE, rng)
+        winner = winner if like_gaps is None else replace(winner, held_out=like_gaps)
     report(6, 6)
     words = _in_words(winner, model, exact, orientation, rank, mixed, o)
     return Learned(exact or model, winner.is_turned, winner.held_out, exact is not None, words)
