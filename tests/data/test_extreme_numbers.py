@@ -208,3 +208,12 @@ def test_one_absurd_entry_spoils_nothing(rng, code):
     assert np.sqrt(np.mean(errors**2)) < 1.25 * np.sqrt(np.mean(clean**2))
     assert 0.82 < np.mean((low <= M[rows, columns]) & (M[rows, columns] <= high)) < 0.98
     assert completion.verdict.word == "use it" and "1 known value" in completion.choices["outliers"]
+
+
+@pytest.mark.parametrize("end", [1e280, 1e290])
+def test_columns_in_units_beyond_each_other_are_filled(end):
+    """Their errors in units of the other side are beyond floating point, and count as outliers."""
+    rng = np.random.default_rng(5)
+    M = rng.standard_normal((24, 18)) * end ** rng.uniform(-1, 1, 18)
+    known = np.where(rng.random(M.shape) < 0.25, np.nan, M)
+    assert np.isfinite(co.complete(known).to_dense()).all()

@@ -255,3 +255,13 @@ def test_variables_that_others_predict_need_no_more_entries(rng):
         table = co.complete(X * scale).certificates()
         assert list(table.verdict) == ["recovered"] * 5 + ["poor fit"]
         assert (table.more_entries[:5] == 0).all() and table.more_entries[5] > 0
+
+
+@pytest.mark.parametrize("seen", [[1, 2, 3], [0, 2, 3]])
+def test_a_table_of_one_number_needs_no_more_entries(seen):
+    """Nothing differs, so the model has no loadings, and no entry could tell more."""
+    known = np.full((4, 1), np.nan)
+    known[seen] = -2.5
+    o = co.Observations.from_dense(known, weights=np.array([[1.0], [1], [3], [1]]))
+    table = co.complete(o).certificates()
+    assert list(table.verdict) == ["recovered"] and table.more_entries[0] == 0

@@ -181,7 +181,8 @@ class _Trials:
         if self.mixed is None or other.is_turned is best.is_turned:
             return other.ratio(best) < _needed(best, other)
         unit = np.concatenate([fold.units[self.mixed == "columns"] for fold in self.folds])
-        before, after = (np.minimum(c.held_out.sizes / unit, OUTLIER) ** 2 for c in (best, other))
+        with np.errstate(over="ignore"):
+            before, after = (np.minimum(c.held_out.sizes / unit, OUTLIER) ** 2 for c in (best, other))
         return is_no_chance(before - after)
 
     def finished(self, best: _Candidate) -> _Candidate:

@@ -110,7 +110,7 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, ki
             table["more_entries"][j] = missing
         elif share > _SETTLED:
             # The open share falls about as 1 / (1 + entries).
-            table["more_entries"][j] = min(int(np.ceil((1 + o.n_observed[j]) * (share / _SETTLED - 1))), missing)
+            table["more_entries"][j] = int(np.ceil(min((1 + o.n_observed[j]) * (share / _SETTLED - 1), missing)))
     for j, verdict in verdicts_of_unfilled.items():
         table["verdict"][j] = verdict
         table["more_entries"][j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
@@ -140,7 +140,10 @@ def _verdict(share: float, poor: bool, is_exact: bool) -> str:
 
 
 def _prior_variance(learned: Learned, rows) -> float:
-    """Variance of the fit before any entry of a column was seen, in squared units of the model's rows, on average."""
+    """Variance of the fit before any entry of a column was seen, in squared units of the model's rows, on average.
+
+    Infinite where the model has no loadings, as of a constant table: there no further entry tells more.
+    """
     f, r = learned.model, learned.model.rank
     loadings = f.U[:, :r] if learned.is_turned else f.U[rows, :r]
-    return max(float(np.mean(np.sum(loadings**2, axis=1))), np.finfo(float).tiny)
+    return float(np.mean(np.sum(loadings**2, axis=1))) or np.inf
