@@ -73,6 +73,8 @@ QUOTES = {
         "| {kernel[share_50]:.0f} % / {kernel[share_20]:.0f} % / {kernel[share_10]:.0f} % |",
         "| {kernel[batches_50]:.1f} / {kernel[batches_20]:.1f} / {kernel[batches_10]:.1f} times as fast |",
         "| {kernel[lstsq_50]:.0f} / {kernel[lstsq_20]:.0f} / {kernel[lstsq_10]:.0f} times as fast |",
+        "| {kernel_avx2[share_50]:.0f} % / {kernel_avx2[share_20]:.0f} % / {kernel_avx2[share_10]:.0f} %;"
+        " {kernel_avx2[batches_50]:.1f} / {kernel_avx2[batches_20]:.1f} / {kernel_avx2[batches_10]:.1f} times |",
         "| {trillion[processor]:.1f} processor seconds after the drawing, peak {trillion[gigabytes]:.1f} GB |",
         "| {column_space[times_10000_noisy]:.0f} times as fast |",
         *(
