@@ -88,6 +88,19 @@ def alone(path: str, small: str, address: str) -> dict:
         }
 
 
+def _load_on_workers(address: str, small: str) -> None:
+    """Let every worker load the compiled code of all stages; a small run has each stage on one of them only."""
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.run(_load, small)
+
+
+def _load(small: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        _completed(small, Path(folder) / "out", "")
+
+
 @contextmanager
 def _watching(address: str):
     """A function that tells the processor seconds of the scheduler, and of all workers together, so far."""
@@ -104,7 +117,8 @@ def report(sizes: list[int], cluster, folder: Path) -> tuple[bool, dict]:
     """Measure and print; whether the sum and the memory of the client are as wanted, and the key figures."""
     small, of_client, good, figures = folder / "small.parquet", {}, True, {}
     write_shuffled(small, 500, 200 * S // 8)
-    measured(small, small, cluster.scheduler_address)  # workers load the compiled code
+    measured(small, small, cluster.scheduler_address)
+    _load_on_workers(cluster.scheduler_address, str(small))
     with _watching(cluster.scheduler_address) as processors:
         before = processors()
         time.sleep(_IDLE)

@@ -297,6 +297,18 @@ def test_an_interrupted_run_is_continued_by_its_records(given, place, options, t
     assert_same(again, made)
 
 
+@pytest.mark.parametrize("stage", ["sorting", "grouping"])
+def test_a_file_that_disappears_is_named(given, place, options, stage):
+    there, _ = given
+
+    def progress(now, done, total):
+        if now == stage:
+            Url(f"{there}/2.parquet", options).unlink(missing_ok=True)
+
+    with pytest.raises(FileNotFoundError, match=r"there is no such file.*/x/2\.parquet"):
+        co.complete_triples(there, f"{place}/out", progress=progress, storage_options=options, **FIXED)
+
+
 @pytest.mark.slow
 def test_a_result_is_replaced_when_the_new_one_is_complete(given, place, options):
     there, _ = given
@@ -336,6 +348,12 @@ def test_names_with_signs_of_patterns_spaces_and_other_letters(place, options, r
     put(place, f"{folder}/{part}", table, options)
     for address in (f"{place}/{folder}", f"{place}/{folder}/", f"{place}/{folder}/{part}"):
         assert co.read(address, storage_options=options).values.size == table["value"].size
+    there = Url(place, options) / folder
+    for name in ("left/1", "left[1]/1", "left*/a/[2]", "leftover"):
+        (there / name).write_bytes(b"x")
+    for name in ("left[1]", "left*"):
+        (there / name).remove_tree()
+    assert names_below(str(there), options) == ["left/1", "leftover", part]
     out = f"{place}/out {folder}"
     made = co.complete_triples(f"{place}/{folder}/", out, storage_options=options, **FIXED)
     assert_same(co.Completion.load(out, storage_options=options), made)

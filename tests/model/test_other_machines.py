@@ -49,6 +49,16 @@ def _watching_allocator() -> dict:
     return {"LD_PRELOAD": library, "GLIBC_TUNABLES": "glibc.malloc.check=3"} if library else {}
 
 
+@pytest.mark.parametrize(
+    "features, lanes", [("+avx,+avx2,+fma,-avx512f", 4), ("+sse4.2", 2), ("", 2), ("+avx,+avx512f", 8)]
+)
+def test_vectors_are_those_of_the_processor_that_numba_compiles_for(features, lanes):
+    environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features}
+    command = [sys.executable, "-c", "from colonnade.model.kernels.emitter import LANES; print(LANES)"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == lanes
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lanes", [lanes for lanes in (2, 4, 8) if lanes != LANES])
 def test_kernel_for_other_vectors(tmp_path, lanes):

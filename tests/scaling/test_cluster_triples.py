@@ -65,7 +65,7 @@ def test_a_table_without_full_columns_has_the_bytes_of_the_local_engine(client, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["the plan of the blocks", "the number of entries", "the manifest"])
+@pytest.mark.parametrize("what", ["the plan of the blocks", "the number of entries", "the manifest", "the end"])
 def test_workers_killed_in_what_one_of_them_does_change_no_byte(client, given, tmp_path, monkeypatch, what):
     client.wait_for_workers(2, timeout=60)
     mark, call = tmp_path / "once", cluster.Work.call

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
@@ -352,7 +353,7 @@ class Url:
         def request(store, place):
             store.invalidate_cache()
             if store.exists(place):
-                store.rm(place, recursive=True)
+                store.rm(escape(place), recursive=True)  # It takes names for patterns.
 
         self._attempted("removed", request)
 

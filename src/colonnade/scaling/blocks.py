@@ -160,7 +160,7 @@ def complete_triples(
         memory,
         _block_entries(block_entries, memory, partial_folder(out) if resume else None),
         as_stages(progress),
-        engine or Engine(remove_damaged, grouped, _learned, solve_here, _finished),
+        engine or Engine(remove_damaged, grouped, _learned, solve_here, _finished, clear_folder),
     )
     return carried_out(run, out, run.identity(), resume=resume, force=force)
 
@@ -225,6 +225,11 @@ def _work(run: Run, folder: Path, identity: dict) -> None:
         facts = engine.learn(run, folder, triples, entries)
         engine.solve(run, folder, triples.shape[0], entries, facts)
         engine.finish(run, folder, triples, names, entries, facts, identity)
+    run.engine.clear(folder)
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove what only the run needs from the folder of a result."""
     for left in (folder / "sorting", folder / "discarded", folder / "runs"):
         remove_tree(left)
     for left in ("triples.parquet", "coded.parquet", "copied.json", "labels.json", "space.json"):

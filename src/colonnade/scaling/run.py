@@ -25,6 +25,8 @@ class Engine:
         Writes the solutions that are not there yet.
     finish : function of (run, folder, triples, names, entries, facts, identity)
         Writes the manifest.
+    clear : function of (folder)
+        Removes what only the run needs.
     """
 
     verify: Callable
@@ -32,6 +34,7 @@ class Engine:
     learn: Callable
     solve: Callable
     finish: Callable
+    clear: Callable
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,11 @@ def records(folder: Path, kind: str) -> list[dict | None]:
 
 def missing(folder: Path, kind: str, count: int) -> list[int]:
     """Which of the blocks 0..count-1 have no record."""
-    found = records(folder, kind)
+    return absent(records(folder, kind), count)
+
+
+def absent(found: list[dict | None], count: int) -> list[int]:
+    """Which of 0..count-1 are not among these records."""
     return [k for k in range(count) if k >= len(found) or found[k] is None]
 
 

@@ -7,6 +7,7 @@ folder gets its final name. The record of the run and a lock tell whose folder i
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -169,7 +170,7 @@ def _fingerprint_of_url(path: Url) -> dict:
     """What the store says of a file: its size, and its checksum or time."""
     facts = path.facts()
     if facts is None:
-        path.stat()  # says that there is no such file
+        raise FileNotFoundError(errno.ENOENT, "there is no such file, folder or bucket", str(path))
     known = {name: str(facts[name]) for name in ("ETag", "etag", "md5Hash", "LastModified", "mtime") if facts.get(name)}
     return {"name": path.name, "size": facts.get("size"), "store": known}
 

@@ -5,18 +5,22 @@ Vectors have `LANES` numbers: 8 with AVX-512, 4 with AVX, 2 elsewhere.
 
 from __future__ import annotations
 
+import re
+
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 
 
-def _host_lanes() -> int:
-    features = llvm.get_host_cpu_features()
+def _target_lanes() -> int:
+    """Of the processor that numba compiles for: the one that NUMBA_CPU_FEATURES describes, or this one."""
+    given = config.CPU_FEATURES
+    features = llvm.get_host_cpu_features() if given is None else dict.fromkeys(re.findall(r"\+([^,\s]+)", given), True)
     return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
 
 
-LANES = _host_lanes()
+LANES = _target_lanes()
 DEPTH = 2  # Vectors per number of a batch: two chains of divisions and square roots hide each other's latency.
 BATCH = DEPTH * LANES
 

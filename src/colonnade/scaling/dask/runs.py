@@ -10,13 +10,13 @@ import numpy as np
 
 from ...data.observations import Observations, pointers_of
 from ...data.sources import real_dtype
-from ...files.results.block_files import missing, records
+from ...files.results.block_files import absent
 from ...model.full_columns.column_outliers import typical_entries_of
 from ..run import Run
 from ..triples.grouping import Triples
 from ..triples.labels import Names
 from .cluster import Work
-from .tasks import observations_of, on_cluster, solve_part, store_chunk
+from .tasks import observations_of, on_cluster, records_there, solve_part, store_chunk
 
 _PART_ENTRIES = 1 << 18  # of observations that are sent to a worker
 _PART_COLUMNS = 1 << 16
@@ -125,7 +125,7 @@ def store_chunks(work: Work, array, names: dict, run: Run, folder: Path) -> tupl
 
     (folder / "blocks").mkdir(exist_ok=True)
     edges, chunks = _edges(array).tolist(), array.to_delayed().ravel()
-    todo = missing(folder, "entries", len(chunks))
+    todo = absent(records_there(work, folder, "entries"), len(chunks))
     store = dask.delayed(store_chunk, pure=False)
 
     def submit(keys):
@@ -138,4 +138,4 @@ def store_chunks(work: Work, array, names: dict, run: Run, folder: Path) -> tupl
         run.progress("reading", done, len(chunks))
     shape = tuple(int(size) for size in array.shape)
     triples = Triples((), run.given.fields, shape, real_dtype(array.dtype), 0)
-    return triples, Names(names.get("row_names"), names.get("column_names")), records(folder, "entries")
+    return triples, Names(names.get("row_names"), names.get("column_names")), records_there(work, folder, "entries")

@@ -16,12 +16,17 @@ import numpy as np
 from ..._support.numbers import refuse_rounded
 from ..._support.threads import one_blas_thread
 from ...data.observations import Observations, place_of
-from ...files.results.block_files import Block, read_block, write_entries, write_solution
+from ...files.results.block_files import Block, read_block, records, write_entries, write_solution
 from ...model.column_space import ColumnSpace
 from ..block_solving import solve_block, solve_together, solver_of
 
 _TASKS_OF_A_THREAD = 4  # So that threads end at about the same time.
 _PIECE_BYTES = 1 << 23  # of an array, that a task carries
+
+
+def records_there(work, folder, kind: str) -> list[dict | None]:
+    """The records of the blocks, read by a worker, because there is one for each."""
+    return work.call(f"the records of {kind}", records, folder, kind)
 
 
 def observations_of(chunk, first: int) -> Observations:

@@ -12,16 +12,11 @@ from itertools import pairwise
 import numpy as np
 
 from ..._support.arguments import printable, shown
-from ...files.results.block_files import (
-    missing,
-    records,
-    remove_if_damaged,
-    typical_entries,
-)
+from ...files.results.block_files import absent, remove_if_damaged, typical_entries
 from ...files.results.checkpoints import publish_array, read_json
 from ...files.results.learned_files import learned_on_disk
 from ..block_grouping import refuse_rows
-from ..blocks import finish_blocks, learn_blocks
+from ..blocks import clear_folder, finish_blocks, learn_blocks
 from ..memory import sorting_memory
 from ..run import Engine, Run
 from ..tall import exceeds_memory, groups_of_blocks
@@ -42,7 +37,7 @@ from ..triples.sorted_runs import (
     write_run,
 )
 from .cluster import Work
-from .tasks import on_cluster_threads, solve_stored, solve_stored_together
+from .tasks import on_cluster_threads, records_there, solve_stored, solve_stored_together
 
 _FILES = 8  # Whose footers a task reads.
 _WHOLE = {*(f"int{bits}" for bits in (8, 16, 32, 64)), *(f"uint{bits}" for bits in (8, 16, 32))}
@@ -66,7 +61,7 @@ class NamesThere:
 
 def engine_of(work: Work) -> Engine:
     """All parts of a run, done by workers."""
-    parts = verify_blocks, group_triples, learn_on_worker, solve_blocks, finish_on_worker
+    parts = verify_blocks, group_triples, learn_on_worker, solve_blocks, finish_on_worker, clear_on_worker
     return Engine(*(partial(part, work) for part in parts))
 
 
@@ -76,7 +71,8 @@ def _columns_in_words(starts) -> dict:
 
 def verify_blocks(work: Work, folder) -> None:
     """Remove the records of damaged files, block by block."""
-    found = [(kind, k, one) for kind in ("entries", "solution") for k, one in enumerate(records(folder, kind)) if one]
+    kinds = {kind: records_there(work, folder, kind) for kind in ("entries", "solution")}
+    found = [(kind, k, one) for kind, records in kinds.items() for k, one in enumerate(records) if one]
     tasks = {i: (remove_if_damaged, folder, *one) for i, one in enumerate(found)}
     work.results({i: f"the {kind} of block {k}" for i, (kind, k, _) in enumerate(found)}, tasks)
 
@@ -92,14 +88,16 @@ def group_triples(work: Work, run: Run, folder) -> tuple[Triples, NamesThere, li
     form = RunForm(given.fields, sides, "f4" if facts[0]["types"][2] == "float" else "f8")
     parts = pieces_of_files(given.paths, lines)
     plan = plan_there(folder)
-    if plan is None or missing(folder, "entries", len(plan["starts"]) - 1):
+    entries = [] if plan is None else records_there(work, folder, "entries")
+    if plan is None or absent(entries, len(plan["starts"]) - 1):
         _write_runs(work, run, folder, form, parts)
         plan = work.call("the plan of the blocks", make_plan, folder, len(parts), form, run.block_entries)
         refuse_rows(run, plan["shape"][0])
         _merge_blocks(work, run, folder, form, parts, plan)
+        entries = records_there(work, folder, "entries")
     names = NamesThere(form, plan, copied is not None)
     triples = Triples((), given.fields, tuple(plan["shape"]), np.dtype(form.dtype), sum(map(sum, lines)))
-    return triples, names, records(folder, "entries")
+    return triples, names, entries
 
 
 def _plain(work: Work, run: Run, folder) -> tuple[TripleFiles, list[dict], list | None]:
@@ -176,7 +174,7 @@ def _write_runs(work: Work, run: Run, folder, form: RunForm, parts: list[tuple])
 
 def _merge_blocks(work: Work, run: Run, folder, form: RunForm, parts: list[tuple], plan: dict) -> None:
     names = _columns_in_words(plan["starts"])
-    todo = missing(folder, "entries", len(names))
+    todo = absent(records_there(work, folder, "entries"), len(names))
     tasks = {k: (merge_block, folder, k, len(parts), form, plan, run.duplicates) for k in todo}
     n_done = len(names) - len(todo)
     report = partial(_report, run.progress, "grouping", n_done, len(names))
@@ -211,7 +209,7 @@ def _learned(folder, triples: Triples, entries: list[dict], settings: dict, memo
 
 def solve_blocks(work: Work, run: Run, folder, m: int, entries: list[dict], facts: dict) -> None:
     """Let the workers solve the blocks that are not solved yet; in place of `blocks.solve_here`."""
-    todo = missing(folder, "solution", len(entries))
+    todo = absent(records_there(work, folder, "solution"), len(entries))
     if exceeds_memory(facts["shape"], run.memory):
         groups = list(groups_of_blocks(entries, todo, facts["shape"][1], run.memory))
         tasks = {
@@ -242,3 +240,8 @@ def finish_on_worker(work: Work, run: Run, folder, triples: Triples, names, entr
 def _finish(folder, triples: Triples, names, entries: list[dict], facts: dict, bounds, identity: dict) -> None:
     listed = (names.rows, names.columns) if isinstance(names, Names) else tuple(names.read(folder))
     finish_blocks(folder, triples, listed, entries, facts, bounds, identity)
+
+
+def clear_on_worker(work: Work, folder) -> None:
+    """Let a worker remove the runs and the records."""
+    work.call("the end", clear_folder, folder)

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..._support.arguments import printable, shown
+from ..._support.atomic_writing import publish
 from ..._support.storage import read_ends, read_range
 from ...data.observations import index_dtype
 from ...files.results.block_files import write_entries
@@ -174,7 +175,8 @@ def _counted(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _publish_records(path, entries: np.ndarray) -> None:
     """Records as an array of bytes, of shape (entries, bytes of one)."""
-    publish_array(path, entries.view(np.uint8).reshape(entries.size, entries.dtype.itemsize))
+    header = npy_header((entries.size, entries.dtype.itemsize), np.uint8)
+    publish(path, header, entries.view(np.uint8).data if entries.size else b"")
 
 
 def order_of(keys: list[np.ndarray]) -> np.ndarray:
@@ -198,9 +200,11 @@ def order_of(keys: list[np.ndarray]) -> np.ndarray:
 
 
 def _sorted_places(keys: np.ndarray, bits: int) -> np.ndarray:
-    packed = (keys << bits) | np.arange(keys.size)
+    packed = keys << bits
+    packed |= np.arange(keys.size)
     packed.sort()
-    return packed & ((1 << bits) - 1)
+    packed &= (1 << bits) - 1
+    return packed
 
 
 def plan_there(folder) -> dict | None:
