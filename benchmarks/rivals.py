@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 import colonnade as co
-from benchmarks.machine import chosen, count, facts
+from benchmarks.machine import chosen, count, facts, json_option, record
 from benchmarks.rival_problems import PROBLEMS, Problem, problems
 from colonnade import methods
 
@@ -135,23 +135,25 @@ METHODS = {
 }
 
 
-def measure(p: Problem, run: Callable) -> str:
-    """A line of the table."""
+def measure(p: Problem, run: Callable) -> tuple[str, dict]:
+    """A line of the table, and its error and processor seconds; none if the method was not run."""
     nothing = f"{'-':>8} {'-':>9}   {'-':>9}   {'-':>9}   "
     if run is dense_loop and p.M.size > DENSE_CELLS:
-        return nothing + "a dense SVD in every step: not at this size"
+        return nothing + "a dense SVD in every step: not at this size", {}
     elapsed, processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the remark says it
         try:
             filled, n_read, remark = run(p)
         except ImportError:
-            return nothing + "not installed"
+            return nothing + "not installed", {}
     elapsed, processor = time.perf_counter() - elapsed, time.process_time() - processor
     X = filled()
     n_open = int(np.isnan(X).any(axis=0).sum())
     remark += f"{'; ' if remark else ''}{n_open:,} columns left open" if n_open else ""
-    return f"{p.error(X):8.1e} {elapsed:9.2f} s {processor:9.2f} s {n_read / p.M.size:9.1%}     {remark}"
+    error = p.error(X)
+    line = f"{error:8.1e} {elapsed:9.2f} s {processor:9.2f} s {n_read / p.M.size:9.1%}     {remark}"
+    return line, {"error": error, "processor": processor}
 
 
 def _among(names, what: str) -> Callable:
@@ -170,12 +172,14 @@ def main(arguments) -> int:
     parser.add_argument(
         "--problems", type=_among(PROBLEMS, "problem"), default="", help="likewise; separated by commas"
     )
+    json_option(parser)
     options = parser.parse_args(arguments)
     d, s = options.full or 4 * options.rank, options.entries or 8 * options.rank
     print(facts())
     warm = next(problems(60, 2, 8, 20))  # compiles what there is to compile
     for name in options.methods:
         measure(warm, METHODS[name])
+    figures: dict[str, float] = {}
     for p in problems(options.size, options.rank, d, s, options.problems):
         print(
             f"\n{p.name}: {options.size:,} x {options.size:,}, rank {p.rank}, noise {p.noise_std:.2g}; {d} full columns"
@@ -183,5 +187,8 @@ def main(arguments) -> int:
         )
         print(f"{'':26}{'error':>8} {'time':>9}   {'processor':>9}   {'read':>9}")
         for name in options.methods:
-            print(f"{name:26}{measure(p, METHODS[name])}", flush=True)
+            line, found = measure(p, METHODS[name])
+            figures |= {f"{name}; {p.name}; {what}": value for what, value in found.items()}
+            print(f"{name:26}{line}", flush=True)
+    record(options.json, "rivals", figures)
     return 0

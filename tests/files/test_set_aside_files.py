@@ -334,6 +334,7 @@ def test_tables_without_numbers(tmp_path):
         co.read(tmp_path / "t.parquet")
 
 
+@pytest.mark.slow
 def test_large_text_in_a_small_file_is_counted(tmp_path):
     """A dictionary holds a long text once, also when it comes back; different ones beyond the limit are refused."""
     long = pa.array(["x" * 100_000] * 3_000)
@@ -365,10 +366,7 @@ def test_commands(known, run):
     for command in ("inspect", "compare"):
         more = ["--methods", "complete,row_means"] if command == "compare" else []
         code, out, _ = run(command, "t.csv", "--ignore", "c7", *more)
-        place = (
-            2 if command == "inspect" else 0
-        )  # The first lines of inspect are its verdict and how the file was read.
-        assert code == 0 and out.splitlines()[place] == f"Left out and written back unchanged: {listed}."
+        assert code == 0 and f"Left out and returned unchanged: {listed}." in out.splitlines()[:3]
         code, out, _ = run(command, "t.csv", "--ignore", "c7", "--json", *more)
         assert code == 0 and json.loads(out)["set_aside"] == listed
 

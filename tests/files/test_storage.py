@@ -82,6 +82,7 @@ def assert_same(stored, expected):
         assert getattr(stored.observations, name).tobytes() == getattr(expected.observations, name).tobytes()
 
 
+@pytest.mark.slow
 def test_a_folder_of_parquet_and_a_result_give_the_bytes_of_the_disk(given, place, options, tmp_path):
     there, here = given
     made = co.complete_triples(there, f"{place}/out", block_entries=100, storage_options=options)
@@ -225,6 +226,42 @@ def test_tables_and_completions_are_written(place, options):
     assert co.read(f"{place}/filled.parquet", storage_options=options).values.size == M.size
 
 
+def test_a_saved_result_is_replaced_in_one_step(given, place, options, monkeypatch):
+    there, _ = given
+    M, _ = triples(np.random.default_rng(4))
+    old, new, out = co.complete(M, rank=2), co.complete(M, rank=1), as_path(f"{place}/out", options)
+    old.save(out)
+    upload, left = Url.upload, [3]
+
+    def broken(url, path):
+        left[0] -= 1
+        if not left[0]:
+            raise OSError("the network is gone")
+        upload(url, path)
+
+    monkeypatch.setattr(Url, "upload", broken)
+    with pytest.raises(OSError, match="network is gone"):
+        new.save(out, force=True)
+    assert_same(co.Completion.load(out), old)
+    new.save(out, force=True)
+    assert_same(co.Completion.load(out), new)
+    made = co.complete_triples(there, out, force=True, storage_options=options, **FIXED)  # In place of a saved one.
+    assert_same(co.Completion.load(out), made)
+    new.save(out, force=True)
+    assert_same(co.Completion.load(out), new)
+    assert {name.partition("-")[0] for name in names_below(str(out), options)} == {"facts.json", "saved"}
+
+
+def test_a_result_that_was_copied_into_the_store_is_replaced(given, place, options, tmp_path):
+    there, here = given
+    co.complete_triples(here, tmp_path / "out", **FIXED)
+    for found in [found for found in (tmp_path / "out").rglob("*") if found.is_file()]:
+        (Url(place, options) / "out" / found.relative_to(tmp_path / "out")).upload(found)
+    made = co.complete_triples(there, f"{place}/out", force=True, storage_options=options, **{**FIXED, "rank": 2})
+    assert_same(co.Completion.load(f"{place}/out", storage_options=options), made)
+    assert len({name.split("/")[0] for name in names_below(f"{place}/out", options)}) == 2
+
+
 def test_memory_addresses_need_no_server():
     M, table = triples(np.random.default_rng(5))
     put("memory://somewhere", "t.parquet", table, {})
@@ -234,6 +271,7 @@ def test_memory_addresses_need_no_server():
 
 
 @pytest.mark.parametrize("stage", ["grouping", "solving"])
+@pytest.mark.slow
 def test_an_interrupted_run_is_continued_by_its_records(given, place, options, tmp_path, stage):
     there, here = given
 
@@ -259,6 +297,7 @@ def test_an_interrupted_run_is_continued_by_its_records(given, place, options, t
     assert_same(again, made)
 
 
+@pytest.mark.slow
 def test_a_result_is_replaced_when_the_new_one_is_complete(given, place, options):
     there, _ = given
     old = co.complete_triples(there, f"{place}/out", storage_options=options, **FIXED)
@@ -277,6 +316,29 @@ def test_a_result_is_replaced_when_the_new_one_is_complete(given, place, options
     (Url(place, options) / "mine/notes.txt").write_bytes(b"x")
     with pytest.raises(FileExistsError, match="other things"):
         co.complete_triples(there, f"{place}/mine", storage_options=options, **FIXED)
+
+
+def test_the_command_line_names_an_unfinished_run_before_it_reads(given, place, options, run, monkeypatch):
+    there, _ = given
+    how = "-o", f"{place}/out", "--engine", "local", "--rank", "3", *as_words(options)
+    with monkeypatch.context() as now:
+        now.setattr("colonnade.scaling.blocks.grouped", lambda *_: (_ for _ in ()).throw(OSError("no disk")))
+        assert run("complete", there, *how)[0] == 5
+    for force in ([], ["--force"]):
+        code, _, err = run("complete", there, *how, *force)
+        assert code == 5 and "an unfinished run is in" in err and "--resume" in err
+    assert run("complete", there, *how, "--resume")[0] == 0
+
+
+def test_names_with_signs_of_patterns_spaces_and_other_letters(place, options, run):
+    _, table = triples(np.random.default_rng(2))
+    folder, part = "a b=c*[1]?\u00fc#%41+&", "part=1 [2]* \u65e5\u672c.parquet"
+    put(place, f"{folder}/{part}", table, options)
+    for address in (f"{place}/{folder}", f"{place}/{folder}/", f"{place}/{folder}/{part}"):
+        assert co.read(address, storage_options=options).values.size == table["value"].size
+    out = f"{place}/out {folder}"
+    made = co.complete_triples(f"{place}/{folder}/", out, storage_options=options, **FIXED)
+    assert_same(co.Completion.load(out, storage_options=options), made)
 
 
 @pytest.fixture
@@ -303,6 +365,7 @@ def writes(method, path):
     [("503", reads), ("503", writes), ("cut read", reads), ("cut write", writes), ("slow", reads)],
     ids=["503 to a read", "503 to a write", "a read that is cut", "a write that is cut", "a slow answer"],
 )
+@pytest.mark.slow
 def test_faults_of_the_network_change_no_byte(given, place, proxy, tmp_path, kind, wanted):
     there, here = given
     options, faults = proxy
@@ -315,6 +378,7 @@ def test_faults_of_the_network_change_no_byte(given, place, proxy, tmp_path, kin
 
 
 @pytest.mark.parametrize("kind, wanted", [("503", reads), ("cut read", reads), ("cut write", writes)])
+@pytest.mark.slow
 def test_faults_that_stay_are_one_sentence(given, place, proxy, kind, wanted):
     there, _ = given
     options, faults = proxy
@@ -333,6 +397,17 @@ def test_a_missing_permission_is_not_tried_again(given, place, proxy, wanted):
     with pytest.raises(PermissionError, match=r"access is denied, so it cannot be (read|written)"):
         co.complete_triples(there, f"{place}/out", block_entries=300, storage_options=options, **FIXED)
     assert faults.seen <= 16  # writers in the background
+
+
+def test_the_footer_of_a_file_is_one_request(given, place, proxy, run):
+    there, _ = given
+    options, faults = proxy
+    asked = []
+    faults.set("none", 0)
+    faults.wanted, faults.left = lambda method, path: asked.append((method, path)) if ".parquet" in path else None, -1
+    code, out, _ = run("complete", there, "--dry-run", "--engine", "local", *as_words(options))
+    assert code == 0 and "entries of a 40 x 90 matrix" in out
+    assert sorted(method for method, _ in asked) == ["GET"] * 3
 
 
 def as_words(options):
@@ -382,6 +457,30 @@ def test_secrets_are_neither_shown_nor_compared(options):
     assert without_secrets(words) == expected
     error = storage._without_secrets(ValueError("bad testing-secret at http://a:b@c/"), options)
     assert error == "bad *** at http://c/"
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "gcs"])
+def test_keys_in_an_address_are_refused_and_not_shown(run, scheme):
+    with pytest.raises(ValueError, match="no key and no password") as refused:
+        co.read(f"{scheme}://AKIA1:hunter2@bucket/x.parquet")
+    assert "hunter2" not in str(refused.value) and "AKIA1" not in str(refused.value)
+    code, out, err = run("complete", f"{scheme}://AKIA1:hunter2@bucket/x/", "-o", "y")
+    assert code == 2 and err.count("\n") == 1 and "hunter2" not in out + err and "--storage-option" in err
+
+
+def test_a_name_that_no_bucket_has_is_not_tried_again(options, monkeypatch):
+    monkeypatch.setattr(storage.time, "sleep", lambda _: pytest.fail("it was tried again"))
+    with pytest.raises(ValueError, match=r"cannot be looked up: .*Invalid bucket name"):
+        co.read("s3://two words/x/", storage_options=options)
+
+
+@pytest.mark.parametrize("code", [503, 400, 401, None])
+def test_a_signature_in_an_address_of_the_web_is_not_shown(quick, code):
+    _, table = triples(np.random.default_rng(6))
+    with web_of(table, [code] * 10_000) as address, pytest.raises(OSError) as refused:
+        co.read(address.replace("://", "://user:hunter2@") + "?X-Amz-Signature=hunter3&x=hunter4%2F")
+    said = str(refused.value) + repr(refused.value)
+    assert "hunter" not in said and "t.parquet" in said
 
 
 def test_what_is_an_address(tmp_path):

@@ -55,6 +55,7 @@ def test_counts_with_zeros_are_advised_to_take_logarithms_which_helps(rng):
     assert off[1] < off[0]
 
 
+@pytest.mark.slow
 def test_filled_values_outside_a_scale_or_below_zero_lead_to_bounds(rng):
     ratings = np.clip(np.rint(3.5 + rng.standard_normal((100, 3)) @ rng.standard_normal((3, 40))), 1, 5)
     known = with_gaps(rng, ratings, 0.6)
@@ -97,6 +98,7 @@ def test_columns_with_noise_are_not_called_recovered(rng):
     assert all("well determined" in text and "recovered" not in text for text in shown)
 
 
+@pytest.mark.slow
 def test_the_reason_for_the_factor_model_is_one_reason(rng):
     M = rng.standard_normal((60, 6)) @ rng.standard_normal((6, 40)) + 0.1 * rng.standard_normal((60, 40))
     known = with_gaps(rng, M, 0.3)
@@ -111,6 +113,7 @@ def test_the_reason_for_the_factor_model_is_one_reason(rng):
     assert co.complete(units).choices["method"].endswith("because the rows differ in unit")
 
 
+@pytest.mark.slow
 def test_a_plan_for_a_table_without_gaps_learns_from_a_part(rng, tmp_path):
     """Rows were chosen from a space without a direction: always the first ones."""
     M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 200)) + 0.01 * rng.standard_normal((60, 200))

@@ -106,6 +106,7 @@ def test_inspect_names_rows_and_columns_of_which_too_little_is_known(rng):
     assert "fewer than 3 known values" in facts["advice"][2]
 
 
+@pytest.mark.slow
 def test_inspect_says_what_complete_does(rng):
     """With many, few and no complete columns."""
     L, R = low_rank(rng, 30, 80, 3)
@@ -128,6 +129,7 @@ def test_inspect_refuses_a_table_without_any_entry(run):
         inspect_observations(co.Observations.from_dense(np.full((3, 4), np.nan)))
 
 
+@pytest.mark.slow
 def test_the_last_line_of_inspect_can_be_copied(run):
     _, known = example(np.random.default_rng(0))
     names = [f"c {k}" for k in range(30)]
@@ -316,6 +318,7 @@ def test_a_command_needs_its_input(run):
 
 
 @pytest.mark.parametrize("n_full", [0, 10])
+@pytest.mark.slow
 def test_logarithms_are_advised_for_skewed_positive_values(rng, n_full):
     L = 0.8 * rng.standard_normal((60, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((60, 40))
     L[:, n_full:][rng.random((60, 40 - n_full)) < 0.4] = np.nan

@@ -152,9 +152,9 @@ def refuse_existing(path, force: bool = False, is_ours: Callable[..., bool] = la
 
 
 def _upload(folder: Path, url: Url) -> None:
-    """Copy a folder into a store, facts.json last, because it says that all else is there."""
+    """Copy a folder into a store; the description of a Zarr array goes last, because it says that all else is there."""
     paths = [found for found in folder.rglob("*") if found.is_file()]
-    for found in sorted(paths, key=lambda found: (found.name == "facts.json", found)):
+    for found in sorted(paths, key=lambda found: (found.name in ("zarr.json", ".zarray"), found)):
         (url / found.relative_to(folder).as_posix()).upload(found)
 
 

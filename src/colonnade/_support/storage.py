@@ -14,6 +14,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from types import SimpleNamespace
 from .printable import printable
 
 OPTION = "--storage-option"  # The option of the command line.
+REQUESTS = 16  # To a store at a time, for small files.
 ATTEMPTS = 5  # Requests that are made before an error of the network is reported.
 _FIRST_WAIT = 0.2  # Seconds before the second attempt; doubled for each further one, 3 s in all.
 _TAIL = 1 << 16  # Bytes at the end of a file that are kept, because a Parquet footer is read several times.
@@ -47,9 +49,11 @@ def is_url(path) -> bool:
 def as_path(path, options: dict | None = None):
     """A `Path`, or a `Url` with the options for its store."""
     if isinstance(path, Url):
-        return path if options is None else Url(path.address, options)
+        return path if options is None else Url(path.address, options).with_partition(path.partition)
     if is_url(path):
         return Url(path, options)
+    if isinstance(path, Path):
+        return path
     return Path(re.sub("^(file|local)://", "", path) if isinstance(path, str) else path)
 
 
@@ -79,10 +83,16 @@ class Url:
     def __init__(self, address: str, options: dict | None = None):
         scheme, _, rest = address.partition("://")
         self.scheme: str = scheme
+        if scheme in _EXTRAS and not scheme.startswith("http") and "@" in rest.partition("/")[0]:
+            raise ValueError(
+                f"an address such as {scheme}://bucket/folder holds no key and no password: give them in the"
+                f" environment or with {OPTION}"
+            )
         self.options = dict(options or {})
         self._query = rest[rest.index("?") :] if self.scheme in ("http", "https") and "?" in rest else ""
         self._place = rest.removesuffix(self._query).rstrip("/") if self._query else rest.rstrip("/")
         self._kept: dict = {}
+        self.partition = None
 
     @property
     def address(self) -> str:
@@ -129,6 +139,12 @@ class Url:
     @property
     def parent(self) -> Url:
         return Url(f"{self.scheme}://{self._place.rpartition('/')[0]}", self.options)
+
+    def with_partition(self, partition) -> Url:
+        """The same address with what its folders say; of a file that is read with `hive`."""
+        found = Url(self.address, self.options)
+        found.partition, found._kept = partition, dict(self._kept)
+        return found
 
     def absolute(self) -> Url:
         return self
@@ -179,13 +195,16 @@ class Url:
                 last = _cause_of(error)
                 if isinstance(last, PermissionError):
                     raise self._refused(last, what) from None
+                if type(error).__name__ == "ParamValidationError":  # Of a name that S3 does not allow.
+                    words = _without_secrets(error, self.options)
+                    raise ValueError(f"{printable(self)} cannot be {what}: {words}") from None
                 if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError", "NoCredentialProviders"):
                     break
         said = _without_secrets(last, self.options)
         if type(last).__name__.endswith(("CredentialsError", "CredentialProviders")):
             raise PermissionError(
                 errno.EACCES,
-                f"no credentials ({said}); give them in the environment or with --storage-option",
+                f"no credentials ({said}); give them with {OPTION}, or in the environment, also of workers",
                 str(self),
             ) from None
         tried = f"after {ATTEMPTS} attempts"
@@ -237,14 +256,21 @@ class Url:
     def _listed(self, deep: bool) -> list[Url]:
         def request(store, place):
             store.invalidate_cache()
-            found, begin = store.find(place) if deep else store.ls(place, detail=False), place.rstrip("/") + "/"
-            return [one.removeprefix(begin).rstrip("/") for one in found if one.startswith(begin)]
+            begin = place.rstrip("/") + "/"
+            found = store.find(place, detail=True).values() if deep else store.ls(place, detail=True)
+            inside = [one for one in found if one["name"].startswith(begin)]
+            return {one["name"].removeprefix(begin).rstrip("/"): one for one in inside}
 
         try:
             found = self._attempted("listed", request)
         except FileNotFoundError:
             return []
-        return sorted(self / name for name in set(found) if name)
+        return sorted((self / name)._with_size_of(facts) for name, facts in found.items() if name)
+
+    def _with_size_of(self, facts: dict) -> Url:
+        if facts.get("type") == "file" and facts.get("size") is not None:
+            self._kept["size"] = facts["size"]
+        return self
 
     def iterdir(self) -> list[Url]:
         return self._listed(deep=False)
@@ -257,8 +283,8 @@ class Url:
         return [one for one in self._listed(deep=False) if fnmatchcase(one.name, pattern)]
 
     def matches(self) -> list[Url]:
-        """The files that ``*``, ``?`` and ``[...]`` in the address stand for; a file of just this name goes first."""
-        if not re.search(r"[*?\[]", self._place) or self.is_file():
+        """What ``*``, ``?`` and ``[...]`` in the address stand for; a file or folder of just this name goes first."""
+        if not re.search(r"[*?\[]", self._place) or self.exists():
             return [self]
 
         def request(store, place):
@@ -402,8 +428,13 @@ def _without_secrets(error: BaseException | None, options: dict) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     for secret in sorted(_texts_in(options), key=len, reverse=True):
         text = text.replace(secret, "***")
-    text = printable(re.sub(r"(?<=://)[^/@\s]+@", "", text))
+    text = printable(_free_of_secrets(text))
     return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _free_of_secrets(text: str) -> str:
+    """A text whose addresses have no password and, on the web, no signature behind the question mark."""
+    return re.sub(r"(https?://[^\s?]*)\?[^\s'\")]*", r"\1", re.sub(r"(?<=://)[^/@\s]+@", "", text))
 
 
 def _texts_in(options) -> Iterator[str]:
@@ -426,7 +457,7 @@ def without_secrets(words: list[str]) -> list[str]:
         elif word == OPTION:
             hide = True
         elif is_url(word):
-            word = str(Url(word))
+            word = _free_of_secrets(word)
         kept.append(word)
     return kept
 
@@ -438,6 +469,12 @@ def read_range(path, start: int, size: int) -> bytes:
     with open(path, "rb") as file:
         file.seek(start)
         return file.read(size)
+
+
+def read_ends(paths) -> None:
+    """Ask a store for the ends of several files at a time; footers are there."""
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        list(pool.map(Url.tail, [path for path in paths if isinstance(path, Url)]))
 
 
 def remove_tree(folder) -> None:

@@ -37,7 +37,7 @@ class Observations:
     shape : (int, int)
     indptr : int64 array of shape (n + 1,)
         Column j owns ``rows[indptr[j]:indptr[j + 1]]`` and the values beside them.
-    rows : integer array of shape (nnz,)
+    rows : int32 array of shape (nnz,), of a matrix with 2**31 rows or more int64
         Increasing within a column, each row at most once.
     values : float32 or float64 array of shape (nnz,)
     weights : float array of shape (nnz,) or None
@@ -65,6 +65,9 @@ class Observations:
 
     def __post_init__(self):
         check_arrays(self)
+        # One type for each, because the solver takes seconds to be compiled for another.
+        object.__setattr__(self, "indptr", self.indptr.astype(np.int64, copy=False))
+        object.__setattr__(self, "rows", self.rows.astype(index_dtype(self.shape[0]), copy=False))
 
     @property
     def names_in_messages(self) -> tuple:

@@ -46,10 +46,15 @@ class HeldOutEntries:
     def _errors(self) -> tuple[float, float]:
         return self.by_row, self.by_column
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """Of the errors."""
+        return np.abs(self.truth - self.predicted)
+
     def scores(self) -> np.ndarray:
         """Sizes of the errors in predicted standard deviations, rising."""
         known = self.deviations > 0
-        return np.sort(np.abs(self.truth - self.predicted)[known] / self.deviations[known])
+        return np.sort(self.sizes[known] / self.deviations[known])
 
 
 @dataclass(eq=False)

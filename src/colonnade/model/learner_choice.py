@@ -11,7 +11,7 @@ import numpy as np
 from .._support.numbers import HUGE
 from ..data.observations import Observations
 from .full_columns.column_outliers import solve_without_outliers
-from .full_columns.learn import learn
+from .full_columns.learn import fits_exactly
 from .full_columns.outlier_screening import Whole, screened
 from .full_columns.refine import learn_and_refine
 from .hidden_entries import OUTLIER
@@ -23,7 +23,6 @@ from .table import scaled_table, side_of_units
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
 FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries together say more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
-_LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
 
 
 def better_factor_model(o: Observations, orientation="auto", seed: int = 0, progress=None, **limits) -> Learned | None:
@@ -33,7 +32,7 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     data need the full columns only. Parameters are those of `learn_table`.
     """
     given = {"orientation": orientation, "seed": seed, "progress": progress, **limits}
-    if o.partial_columns.size == 0 or not _are_comparable(o.values) or learn(o).is_exact:
+    if o.partial_columns.size == 0 or not _are_comparable(o.values) or fits_exactly(o):
         return None
     units = side_of_units(o)
     if units is not None:
@@ -48,7 +47,7 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     if trial is None:
         return None if has_most else _because(reason, learn_table(o, **given))
     gains = _gains(o, trial)
-    if is_no_chance(-gains) or (has_most and not is_no_chance(gains, _LIKELY)):
+    if is_no_chance(-gains) or (has_most and not is_no_chance(gains)):
         return None
     learned = _because(reason, learn_table(o, **given))
     if learned.is_exact or learned.held_out is None:

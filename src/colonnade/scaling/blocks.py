@@ -96,6 +96,7 @@ def complete_triples(
     progress: Callable | None = None,
     engine: Engine | None = None,
     storage_options: dict | None = None,
+    hive: bool = False,
 ) -> Completion:
     """Complete a matrix given by triples in files that need not fit into memory, into a folder.
 
@@ -133,6 +134,8 @@ def complete_triples(
     storage_options : dict, optional
         For the stores of addresses such as ``s3://bucket/folder``, in `paths` and `out`. Default: their environment
         variables and files of configuration.
+    hive : bool
+        As in `colonnade.read`: folders such as ``year=2020`` are columns.
 
     Returns
     -------
@@ -150,7 +153,7 @@ def complete_triples(
     dialect = DialectOptions(delimiter, decimal, None, encoding)
     memory = checked_memory(memory_limit)
     run = Run(
-        TripleFiles(tuple(paths_of(paths, storage_options)), fields, shape, header, dialect),
+        TripleFiles(tuple(paths_of(paths, storage_options, hive=hive)), fields, shape, header, dialect),
         duplicates,
         checked_settings(rank, center, shrinkage, refine, random_state, method),
         checked_bounds(bounds),

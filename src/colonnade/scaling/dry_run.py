@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._support.storage import read_ends
 from ..data.observations import Observations, index_dtype
 from ..files.tables.kinds import TIMES_TEXT, in_bytes, kind_of
 from ..files.tables.parquet import is_text, opened
@@ -135,6 +136,7 @@ def estimate(given: TripleFiles, rank: int | None = None) -> Estimate:
 def _count(given: TripleFiles, kind: str) -> int:
     """Entries: lines of Parquet files; of text, as many as its size tells."""
     if kind == "parquet":
+        read_ends(given.paths)
         return sum(opened(path).metadata.num_rows for path in given.paths)
     sizes = sum(path.stat().st_size for path in given.paths)
     starts = given.dialect.begin(given.paths[0]).starts

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._support.storage import StorageFailed, Url
+from ..._support.storage import REQUESTS, StorageFailed, Url
 from ...data.observations import Observations
-from .checkpoints import REQUESTS, publish_array, publish_json, read_array, read_json
+from .checkpoints import publish_array, publish_json, read_array, read_json
 
 ENTRIES, SOLUTION = ("indptr", "rows", "values"), ("coefficients", "status", "unused")
 

@@ -34,9 +34,9 @@ from ..._support.ownership import (
     remove_left_behind,
     set_aside,
 )
-from ..._support.storage import Url, opened_file
+from ..._support.storage import REQUESTS, Url, opened_file
+from ..tables.partitions import partition_of
 
-REQUESTS = 16  # To a store at a time, for small files.
 _SAMPLE_BYTES, _SAMPLES = 65_536, 64  # Bytes of a sample, and samples of a file, for its fingerprint.
 
 
@@ -160,7 +160,9 @@ def fingerprint(path: Path) -> dict:
 def fingerprints(paths) -> list[dict]:
     """Of some files; a store is asked for several at a time."""
     with ThreadPoolExecutor(REQUESTS if any(isinstance(path, Url) for path in paths) else 1) as pool:
-        return list(pool.map(fingerprint, paths))
+        found = list(pool.map(fingerprint, paths))
+    parts = [partition_of(path) for path in paths]
+    return [one if part is None else {**one, "folders": part.values} for one, part in zip(found, parts)]
 
 
 def _fingerprint_of_url(path: Url) -> dict:

@@ -1,6 +1,7 @@
 """Runs that write to a store without renaming, such as S3: blocks first, the manifest last.
 
     OUT/run-1f0c.../    everything that the run writes, under a name that its input and settings decide
+    OUT/saved-9a2b.../  the same of a result that was in memory, under a name that its content decides
     OUT/facts.json      the manifest, written in one step at the end; it names the folder of the run
 
 Readers see the old result or none until the manifest is there. Two processes with the same input and settings write the
@@ -13,17 +14,19 @@ import errno
 import hashlib
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from ..._support.arguments import printable
 from ..._support.atomic_writing import EXISTS
 from ..._support.ownership import RECORD, RunRefused
 from ..._support.storage import Url
 from .checkpoints import publish_json, read_json
-from .manifests import FACTS, FOLDER, SEAL, read_facts, sealed
+from .manifests import FACTS, FOLDER, SEAL, files_of, read_facts, sealed
 
-_NAME = re.compile(r"run-[0-9a-f]{16}")
+_NAME = re.compile(r"(run|saved)-[0-9a-f]{16}")
 
 
 def folder_of(out, facts: dict):
@@ -36,9 +39,9 @@ def folder_of(out, facts: dict):
     return out / name
 
 
-def run_name(identity: dict) -> str:
+def run_name(identity: dict, kind: str = "run") -> str:
     """The name of the folder of a run, which its input and its settings decide."""
-    return "run-" + hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    return f"{kind}-" + hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -49,8 +52,8 @@ def working_address(out: Url, identity: dict, *, resume: bool, force: bool) -> I
     after an error that would only come again.
     """
     identity = json.loads(json.dumps(identity))
-    folder, before = out / run_name(identity), _published(out)
-    _refuse_others(out, folder, before, identity, resume=resume, force=force)
+    folder, before = out / run_name(identity), refuse_occupied(out, force=force)
+    _refuse_other_runs(folder, before, identity, resume=resume)
     publish_json(folder / RECORD, identity)
     try:
         yield folder
@@ -58,13 +61,36 @@ def working_address(out: Url, identity: dict, *, resume: bool, force: bool) -> I
         with suppress(OSError):
             folder.remove_tree()
         raise
-    facts = read_facts(folder)
-    del facts[SEAL]
-    publish_json(out / FACTS, sealed({**facts, FOLDER: folder.name}))
+    _publish(out, folder, read_facts(folder), before)
     (folder / FACTS).unlink(missing_ok=True)
     (folder / RECORD).unlink(missing_ok=True)
-    if before is not None and before.get(FOLDER) != folder.name:
-        folder_of(out, before).remove_tree() if FOLDER in before else None
+
+
+@contextmanager
+def saved_address(out: Url, *, force: bool) -> Iterator[Path]:
+    """A folder of this machine, whose content becomes the result at an address when the block ends well."""
+    before = refuse_occupied(out, force=force)
+    with tempfile.TemporaryDirectory() as working:
+        yield Path(working)
+        facts = read_facts(Path(working))
+        folder = out / run_name(facts, "saved")
+        for found in sorted(Path(working).rglob("*")):
+            if found.is_file() and found.name != FACTS:
+                (folder / found.relative_to(working).as_posix()).upload(found)
+        _publish(out, folder, facts, before)
+
+
+def _publish(out: Url, folder: Url, facts: dict, before: dict | None) -> None:
+    """Write the manifest, and remove the files of the result that it replaces."""
+    del facts[SEAL]
+    publish_json(out / FACTS, sealed({**facts, FOLDER: folder.name}))
+    if before is None or before.get(FOLDER) == folder.name:
+        return
+    if FOLDER in before:
+        folder_of(out, before).remove_tree()
+    else:  # Such as a result that was copied there.
+        for left in files_of(out, before):
+            left.unlink(missing_ok=True)
 
 
 def _published(out: Url) -> dict | None:
@@ -72,16 +98,24 @@ def _published(out: Url) -> dict | None:
     return read_facts(out) if (out / FACTS).is_file() else None
 
 
-def _refuse_others(out: Url, folder: Url, before: dict | None, identity: dict, *, resume: bool, force: bool) -> None:
-    """Refuse to replace a result that nobody has forced, to touch other files, and to begin beside another run."""
+def refuse_occupied(out: Url, *, force: bool) -> dict | None:
+    """Refuse to replace a result that nobody has forced, and to write among other files.
+
+    Returns the manifest of the result that will be replaced, None if there is none.
+    """
+    before = _published(out)
     if before is not None and not force:
         raise FileExistsError(errno.EEXIST, EXISTS, str(out))
-    result = None if before is None else before.get(FOLDER)
-    found = [one.name for one in out.iterdir() if one.name not in (FACTS, result)]
-    others = [name for name in found if not _NAME.fullmatch(name)]
-    if others and result is None:
+    if before is None and not all(_NAME.fullmatch(one.name) for one in out.iterdir()):
         raise FileExistsError(errno.EEXIST, "it is a folder with other things; choose another name", str(out))
-    for name in [name for name in found if _NAME.fullmatch(name)]:
+    return before
+
+
+def _refuse_other_runs(folder: Url, before: dict | None, identity: dict, *, resume: bool) -> None:
+    """Refuse to begin beside an unfinished run, and to continue another one."""
+    out, result = folder.parent, None if before is None else before.get(FOLDER)
+    found = [one.name for one in out.iterdir() if _NAME.fullmatch(one.name)]
+    for name in [name for name in found if name.startswith("run") and name != result]:
         if not resume:
             raise RunRefused(
                 f"an unfinished run is in {printable(out / name)}; continue it with --resume (resume=True),"

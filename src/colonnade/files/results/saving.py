@@ -11,14 +11,14 @@ from .block_files import array_path
 from .checkpoints import publish_array
 from .learned_files import write_space
 from .manifests import FACTS, TableFacts, holds_only_a_result, read_facts, write_manifest
-from .remote_runs import folder_of
+from .remote_runs import folder_of, saved_address
 from .stored_solution import StoredSolution
 
 
 def save_completion(completion: Completion, path, *, force: bool = False) -> None:
     """Write a folder under its final name only when all of it is on the disk."""
     if completion.learned is not None and isinstance(completion.solution, StoredSolution):
-        with new_folder(path, force=force, is_ours=is_result) as working:  # It may be larger than memory.
+        with _new_result(path, force) as working:  # It may be larger than memory.
             completion.solution.copy_to(working)
         return
     o, s = completion.observations, completion.solution
@@ -33,7 +33,7 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         "status": s.status,
         "unused": s.unused,
     }
-    with new_folder(path, force=force, is_ours=is_result) as working:
+    with _new_result(path, force) as working:
         (working / "blocks").mkdir()
         space = {
             **write_space(working, s.space),
@@ -50,6 +50,14 @@ def save_completion(completion: Completion, path, *, force: bool = False) -> Non
         whole = {"by_columns": s.by_columns, "learned": learned}
         table = TableFacts(o.shape, s.dtype, (o.row_names, o.column_names), s.bounds)
         write_manifest(working, table, space, blocks, completion.run, whole)
+
+
+def _new_result(path, force: bool):
+    """A folder to write to, which becomes the result when the block of the `with` statement ends well."""
+    path = as_path(path)
+    if isinstance(path, Url):
+        return saved_address(path, force=force)
+    return new_folder(path, force=force, is_ours=is_result)
 
 
 def _published(arrays: dict, path_of) -> dict[str, str]:

@@ -82,10 +82,12 @@ class _Reading:
         parse = arrow_csv.ParseOptions(delimiter=begun.delimiter, newlines_in_values=True, ignore_empty_lines=several)
         asked = {"column_types": types, "null_values": self.missing, "include_columns": only}
         convert = arrow_csv.ConvertOptions(**asked, decimal_point=begun.numerals.decimal)
-        read = arrow_csv.ReadOptions(autogenerate_column_names=True, block_size=block)
+        is_one_block = self.path.stat().st_size - start < block  # Threads would only cost their start and end.
+        options = {"autogenerate_column_names": True, "block_size": block, "use_threads": not is_one_block}
+        read = arrow_csv.ReadOptions(**options)
         with opened_text(self.path, begun.encoding, start) as file:
             source = file
-            if self.path.stat().st_size - start < block:  # Arrow needs an end of the only line.
+            if is_one_block:  # Arrow needs an end of the only line.
                 content = file.read()
                 source = pyarrow.BufferReader(content if content.endswith((b"\n", b"\r")) else content + b"\n")
             try:

@@ -16,6 +16,7 @@ from ...data.observations import Observations
 from ...data.set_aside import named_columns, other_kind, split
 from .csv import has_repeats
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory, refuse_one_column
+from .partitions import PartitionedFile, partition_of
 
 TEXT_BYTES = 1 << 26  # Bytes of text that are decoded at a time, about 64 MB.
 _LARGE_GROUP = 1 << 26  # Bytes of a row group from which it is read piece by piece.
@@ -180,7 +181,9 @@ def opened(path: Path, **options):
 
     try:
         source = pyarrow.PythonFile(RangeFile(path)) if isinstance(path, Url) else pyarrow.OSFile(os.fsencode(path))
-        return parquet.ParquetFile(source, **options)
+        file = parquet.ParquetFile(source, **options)
+        partition = partition_of(path)
+        return file if partition is None else PartitionedFile(file, path, partition)
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(path, Url) and isinstance(error, OSError):
             raise

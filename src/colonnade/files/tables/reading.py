@@ -26,6 +26,7 @@ from .excel import read_excel
 from .kinds import AS_TRIPLES, files_in, is_zarr, kind_of
 from .netcdf import read_netcdf
 from .parquet import opened, read_parquet
+from .partitions import partition_of, with_partitions
 from .triples import DEFAULT_FIELDS, read_triples
 from .wide_csv import read_csv
 from .zarr import read_zarr
@@ -73,6 +74,7 @@ def read(
     thousands: str | None = None,
     encoding: str | None = None,
     storage_options: dict | None = None,
+    hive: bool = False,
 ) -> Observations:
     """Observations from a file, with the names of its rows and columns.
 
@@ -122,6 +124,9 @@ def read(
         Of a text table, such as "latin-1". Default: what its byte-order mark says, else UTF-8, else Windows-1252.
     storage_options : dict, optional
         For the store of an address, such as ``{"endpoint_url": ...}``. Default: its environment variables and files.
+    hive : bool
+        Whether folders such as ``year=2020`` are columns of the Parquet files of triples in them, here the column
+        year. Values are whole numbers if all of them are, else text; ``%20`` is a space.
 
     Returns
     -------
@@ -148,7 +153,7 @@ def read(
         names={"ignore": ignore, "only": only},
     )
     try:
-        with _local_or_ranged(paths_of(path, storage_options)) as paths:
+        with _local_or_ranged(paths_of(path, storage_options, hive=hive)) as paths:
             observations = _read(paths, fields, options)
     except UnicodeDecodeError as error:
         raise ValueError(f"{printable(path)} holds names that are not text in UTF-8: {error}") from error
@@ -176,6 +181,8 @@ def _read(paths, fields, given: ReadingOptions) -> Observations:
         _refuse_names("triples", given.names)
         return read_triples(paths, fields, given.shape, given.duplicates, given.header, given.dialect, limit)
     (path,) = paths
+    if partition_of(path) is not None:
+        raise ValueError("--hive (hive=True) is for triples; say which columns are row, column and value")
     kind = kind_of(path)
     if given.shape is not None:
         raise ValueError(f"a shape is for triples; {printable(path)} has its own")
@@ -220,8 +227,8 @@ def fields_of_triples(paths, fields, dialect: DialectOptions = FOUND_OUT) -> tup
     return DEFAULT_FIELDS if kind in ("csv", "parquet") and _has_defaults(paths[0], kind, dialect) else None
 
 
-def paths_of(path, storage_options: dict | None = None) -> list:
-    """The files that are meant: paths, or addresses of another store."""
+def paths_of(path, storage_options: dict | None = None, *, hive: bool = False) -> list:
+    """The files that are meant: paths, or addresses of another store; with `hive` they know what their folders say."""
     if not isinstance(path, (str, os.PathLike, Url, Iterable)):
         raise TypeError(f"path must be the path of a file, or a list of paths; got {printable(path)}")
     given = [path] if isinstance(path, (str, os.PathLike, Url)) else list(path)
@@ -235,7 +242,7 @@ def paths_of(path, storage_options: dict | None = None) -> list:
             raise FileNotFoundError(f"no file has a name like {printable(named)}")
         for each in found:
             paths += files_in(each) if each.is_dir() and not is_zarr(each) else [each]
-    return paths
+    return with_partitions(paths) if as_choice("hive", hive, (True, False)) else paths
 
 
 @contextmanager

@@ -61,7 +61,18 @@ _OPTIONS = (
 )
 _ENGINE_NAMES = "engine", "memory_limit", "resume", "scheduler"
 _SETTING_NAMES = "rank", "center", "shrinkage", "refine", "bounds", "method", "memory_limit", "resume"
-_TRIPLE_NAMES = "row", "column", "value", "header", "delimiter", "decimal", "encoding", "duplicates", "transpose"
+_TRIPLE_NAMES = (
+    "row",
+    "column",
+    "value",
+    "header",
+    "delimiter",
+    "decimal",
+    "encoding",
+    "duplicates",
+    "transpose",
+    "hive",
+)
 
 
 def block_options(command):
@@ -144,7 +155,7 @@ def _triples(inputs, options: dict):
     from ...files.tables.reading import checked_fields, fields_of_triples, paths_of
     from ...scaling.triples.labels import TripleFiles
 
-    paths = tuple(paths_of(inputs))
+    paths = tuple(paths_of(inputs, hive=options["hive"]))
     dialect = DialectOptions(*(options[name] for name in ("delimiter", "decimal", "thousands", "encoding")))
     fields = fields_of_triples(paths, checked_fields(options["row"], options["column"], options["value"]), dialect)
     header = "auto" if options["header"] is None else options["header"]

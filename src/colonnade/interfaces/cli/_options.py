@@ -22,7 +22,10 @@ class Place(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value, parameter, context):
-        place = as_path(value, None if context is None else context.meta.get(_STORAGE))
+        try:
+            place = as_path(value, None if context is None else context.meta.get(_STORAGE))
+        except ValueError as error:
+            self.fail(str(error), parameter, context)
         return super().convert(value, parameter, context) if isinstance(place, Path) else place
 
 
@@ -164,11 +167,16 @@ _READ = (
         help="Encoding of a text table, such as latin-1. Default: UTF-8 or UTF-16 if recognised, else Windows-1252.",
     ),
     click.option("--transpose", is_flag=True, help="Exchange rows and columns after reading. Default: no."),
+    click.option(
+        "--hive",
+        is_flag=True,
+        help="Read folders such as year=2020 as columns of the Parquet files of triples in them. Default: no.",
+    ),
 )
 PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html", ".htm")
 _READ_NAMES = (
     *("row", "column", "value", "key", "header", "row_names", "duplicates", "missing", "ignore", "only", "transpose"),
-    *("sheet", "delimiter", "decimal", "thousands", "encoding"),
+    *("sheet", "delimiter", "decimal", "thousands", "encoding", "hive"),
 )
 
 
@@ -248,7 +256,7 @@ def set_aside_fact(observations) -> dict[str, str]:
 
 def set_aside_line(observations) -> list[str]:
     """The same as a line for people; no line if there are none."""
-    return [f"Left out and written back unchanged: {words}." for words in set_aside_fact(observations).values()]
+    return [f"Left out and returned unchanged: {words}." for words in set_aside_fact(observations).values()]
 
 
 def read_in_words(observations) -> str:

@@ -370,6 +370,7 @@ def check_outputs(outputs, entries: Path | None, force: bool) -> None:
     from ..._support.atomic_writing import refuse_existing
     from ..._support.storage import Url
     from ...files import SUFFIXES, holds_one_zarr
+    from ...files.results.remote_runs import refuse_occupied
     from ...files.results.saving import is_result
 
     for output in outputs:
@@ -382,6 +383,11 @@ def check_outputs(outputs, entries: Path | None, force: bool) -> None:
             )
         if entries is not None and kind not in ("csv", "parquet", "result"):
             raise click.UsageError(f"with --entries the output must be a csv or Parquet file; got {output}")
-        if (output.exists() if isinstance(output, Url) else os.path.lexists(output)) and not force:
+        is_far = isinstance(output, Url) and kind == "result"
+        exists = output.exists() if isinstance(output, Url) else os.path.lexists(output)
+        if (is_result(output) if is_far else exists) and not force:
             raise click.UsageError(f"{output} exists; choose another name with --output, or replace it with --force")
-        refuse_existing(output, force, is_result if kind == "result" else holds_one_zarr)
+        if is_far:
+            refuse_occupied(output, force=force)
+        else:
+            refuse_existing(output, force, is_result if kind == "result" else holds_one_zarr)

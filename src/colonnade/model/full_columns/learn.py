@@ -160,6 +160,18 @@ def learn(
     return _choose(space_with, ValidationColumns(observations.take(asked)), rank, center, shrinkage)
 
 
+@one_blas_thread()
+def fits_exactly(observations: Observations) -> bool:
+    """Whether `learn` would find exactly low-rank data, with all settings "auto"; nothing is chosen."""
+    rng, cleaned = as_generator(0), without_outliers(observations)
+    for o in (observations, cleaned):
+        if o is not None:
+            asked = _asked_columns(o, rng)
+            if _exact_fit(fit_column_space(o, rank=None, center=False), o, asked, "auto") is not None:
+                return True
+    return False
+
+
 def _exact_fit(space: ColumnSpace, o: Observations, asked, rank) -> FullColumnModel | None:
     """Plain least squares without a center, if they leave nothing but rounding of the asked columns."""
     misfits = _misfits(space, o.take(asked), partial(_row_means, o)) if space.rank else 0

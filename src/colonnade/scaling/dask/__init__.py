@@ -58,6 +58,7 @@ def complete(
     worker_timeout: float = 60.0,
     progress: Callable | None = None,
     storage_options: dict | None = None,
+    hive: bool = False,
     **reading,
 ) -> Completion:
     """Complete a matrix with the help of a Dask cluster.
@@ -101,6 +102,8 @@ def complete(
     storage_options : dict, optional
         For the stores of addresses such as ``s3://bucket/folder``, in `x` and `out`; workers get them in memory only.
         Default: environment variables and files of configuration of this process and of the workers.
+    hive : bool
+        As in `read`: folders such as ``year=2020`` are columns of files of triples.
     reading
         Further keywords of `read`, or with `out` of `complete_triples`, for triples: row, column, value, ...
 
@@ -121,7 +124,7 @@ def complete(
         if resume or force or memory_limit is not None:
             raise ValueError("resume, force and memory_limit are for a run that writes into a folder; name it with out")
         if array is None and not isinstance(x, Observations):
-            x = read(x, key=key, transpose=transpose, storage_options=storage_options, **reading)
+            x = read(x, key=key, transpose=transpose, storage_options=storage_options, hive=hive, **reading)
         with connected(client, timeout) as found:
             work = Work(found, timeout)
             return _in_memory(work, x if array is None else array, names, report, **settings)
@@ -134,7 +137,9 @@ def complete(
         more |= {"memory_limit": memory_of_task(work, memory_limit)}
         if array is None:
             more |= {"engine": engine_of(work), "storage_options": storage_options}
-            paths = [path.absolute() for path in paths_of(x, storage_options)]  # Workers run in folders of their own.
+            paths = [
+                path.absolute() for path in paths_of(x, storage_options, hive=hive)
+            ]  # Workers run in folders of their own.
             return complete_triples(paths, transpose=transpose, **settings, **more, **reading)
         run = _run_of_chunks(work, array, names, settings, more["memory_limit"], report)
         asked = {"input": _identity(x, array, key, transpose), "settings": {**run.settings, "bounds": run.bounds}}

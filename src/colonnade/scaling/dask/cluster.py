@@ -14,7 +14,8 @@ from ... import __version__
 from ..._support.threads import default_threads
 from ...files.tables.kinds import needed_module, one_line
 
-_LOOK = 1.0  # seconds without news after which the cluster is looked at
+_LOOK = 1.0  # Seconds to wait for news at a time.
+_LOOKS = 20  # How often a cluster without news is looked at in the time after which it is given up.
 _CLOSING = 5.0  # seconds that the end of a connection may take
 _BEATS = 10  # heartbeats that a worker may miss in any case; as Dask's own deadline, which is 5 minutes or more
 _LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "100GB"}  # data in tasks are meant to be there
@@ -165,14 +166,20 @@ class Work:
     def results(self, names: dict, tasks: dict, report: Callable = lambda done: None) -> dict:
         """What tasks return, by their keys, in the order of the keys; each is a function and its arguments."""
 
-        def submit(keys):
-            return [self.client.submit(*tasks[key], pure=False) for key in keys]
-
         found = {}
-        for key, future in self.finished(names, submit):
-            found[key] = self.result(future)
+        for key, future in self.finished(names, self.beginning(tasks)):
+            found[key] = None if future.type is type(None) else self.result(future)  # Nothing has to be brought here.
             report(len(found))
         return {key: found[key] for key in names}
+
+    def beginning(self, tasks: dict) -> Callable:
+        """For `finished`: begins some of these tasks, in one message."""
+
+        def submit(keys):
+            begun = [tasks[key] for key in keys]
+            return self.client.map(_called, begun, key=begun[0][0].__name__, pure=False) if begun else []
+
+        return submit
 
     def call(self, what: str, function: Callable, *arguments):
         """What a function returns that runs on some worker."""
@@ -237,12 +244,11 @@ class Work:
     def _next(self, ready: SimpleQueue, lost: list):
         """The next finished key; those whose result was lost are asked for again whenever there is no other news."""
         while True:
-            if time.monotonic() - self._looked > 10 * _LOOK:
+            if time.monotonic() - self._looked > max(_LOOK, self._timeout / _LOOKS):
                 self._look()
             try:
                 return ready.get(timeout=_LOOK)
             except Empty:
-                self._look()
                 while lost:
                     ready.put(lost.pop())
 
@@ -323,6 +329,12 @@ class Work:
 def _is_of_the_cluster(error: Exception) -> bool:
     """Whether an error is none of the task itself: its worker died, or there was none, or the scheduler is gone."""
     return type(error).__module__.split(".")[0] == "distributed"
+
+
+def _called(task):
+    """What a function and its arguments return; on a worker."""
+    function, *arguments = task
+    return function(*arguments)
 
 
 async def _result(client, future):

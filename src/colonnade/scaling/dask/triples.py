@@ -228,10 +228,7 @@ def solve_blocks(work: Work, run: Run, folder, m: int, entries: list[dict], fact
     }
     done = sum(sizes) - sum(sizes[k] for k in todo)
 
-    def submit(keys):
-        return [work.client.submit(*tasks[i], pure=False) for i in keys]
-
-    for i, _ in work.finished(named, submit):
+    for i, _ in work.finished(named, work.beginning(tasks)):
         done += sum(sizes[k] for k in groups[i])
         run.progress("solving", done, sum(sizes))
 

@@ -25,6 +25,7 @@ from ..._support.threads import default_threads
 from ...data.observations import index_dtype
 from ...files.tables.kinds import needed_module, one_line
 from ...files.tables.parquet import by_pieces, checked, opened
+from ...files.tables.partitions import partition_of
 from ...files.tables.triples import refuse_rounded_values
 
 BATCH = 1 << 20  # entries that are read at a time
@@ -116,7 +117,10 @@ def label_range(files, field: str) -> tuple[int, int] | None:
 
 def _group_ranges(path: Path, field: str) -> list[tuple[int, int] | None]:
     """Least and largest value of a column in every row group; None where the footer does not tell."""
-    metadata = opened(path).metadata
+    metadata, partition = opened(path).metadata, partition_of(path)
+    if partition is not None and field in partition.values:
+        value = partition.values[field]
+        return [None if value is None else (value, value)] * metadata.num_row_groups
     leaves = [j for j in range(metadata.num_columns) if metadata.schema.column(j).path == field]
     if len(leaves) != 1:  # A column "a.b" and the field b of a structure a have the same path.
         return [None] * metadata.num_row_groups

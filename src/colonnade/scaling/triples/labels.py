@@ -18,7 +18,7 @@ import numpy as np
 from ..._support.arguments import printable, shown
 from ..._support.atomic_writing import publishing
 from ..._support.numbers import rounded_words
-from ..._support.storage import Url
+from ..._support.storage import Url, read_ends
 from ...files.results.checkpoints import publish_json, read_json
 from ...files.tables.csv import MISSING
 from ...files.tables.csv_cells import first_rounded_text, reaches_exact
@@ -93,6 +93,7 @@ def numbered(given: TripleFiles, folder: Path, memory: int) -> tuple[Triples, Na
         raise ValueError(f"triples are read from csv or from Parquet files; got {', '.join(sorted(kinds))}")
     (kind,) = kinds
     if kind == "parquet":
+        read_ends(given.paths)
         for path in given.paths:
             schema = opened(path).schema_arrow
             refuse_unknown(path, given.fields, schema.names)

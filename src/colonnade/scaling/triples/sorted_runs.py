@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..._support.arguments import printable, shown
-from ..._support.storage import read_range
+from ..._support.storage import read_ends, read_range
 from ...data.observations import index_dtype
 from ...files.results.block_files import write_entries
 from ...files.results.checkpoints import npy_header, publish_array, publish_json, read_array, read_json
@@ -98,7 +98,8 @@ def _labels_at(path, expected: str) -> Labels:
 
 def facts_of_files(paths, fields) -> list[dict]:
     """What the footers of some files say: lines of each row group, types, and ranges of labels."""
-    found = []
+    found: list[dict] = []
+    read_ends([path for path in paths if kind_of(path) == "parquet"])
     for path in paths:
         if kind_of(path) != "parquet":
             found.append({"kind": kind_of(path)})
