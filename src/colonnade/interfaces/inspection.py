@@ -77,9 +77,7 @@ def inspect_observations(o: Observations) -> Inspection:
     m, n = o.shape
     if o.values.size == 0:
         raise ValueError(nothing_known(o.shape))
-    whole = Whole(o)
-    screening = screened(whole)
-    cleaned = screening.cleaned(o)
+    cleaned = screened(Whole(o)).cleaned(o)
     columns = _side(o.n_observed, m)
     rows = _side(np.bincount(o.rows, minlength=m), n)
     n_learnable = (m - rows["empty"]) * (n - columns["empty"])
@@ -96,11 +94,15 @@ def inspect_observations(o: Observations) -> Inspection:
         "spectrum": _spectrum(cleaned) if columns["full"] else None,
         "trial": learn(o, cleaned=cleaned).choices if method == "full columns" and columns["partial"] else None,
     }
-    none = found_at(o, np.zeros(0, np.int64))
-    outliers = screened_in_words(whole, screening, none, o.names_in_messages, is_used=False)
-    advice = [f"Check the data first: {outliers}."] if outliers else []
     about_skew = [] if method is None else about_logarithms(o)
-    return Inspection(facts, advice=[*advice, *about_skew, *_advice(o, facts)])
+    return Inspection(facts, advice=[*about_outliers(o), *about_skew, *_advice(o, facts)])
+
+
+def about_outliers(o: Observations) -> list[str]:
+    """A sentence that names the most suspicious value; none if there is no such value."""
+    whole, none = Whole(o), found_at(o, np.zeros(0, np.int64))
+    outliers = screened_in_words(whole, screened(whole), none, o.names_in_messages, is_used=False)
+    return [f"Check the data first: {outliers}."] if outliers else []
 
 
 def _verdict(method: str | None, reason: str, columns: dict) -> str:

@@ -65,6 +65,7 @@ _OTHERS = {
 _MARKS_OF_TEXT = b"\xff\xfe", b"\xfe\xff"  # The marks of UTF-16 and UTF-32.
 TIMES_ARRAY, TIMES_TABLE = 4.0, 8.0  # How often 8 bytes a cell are in memory at the peak of `complete`, measured.
 TIMES_TEXT = 3.0  # How often names are in memory while they are read, measured.
+AS_TRIPLES = "If its lines are triples, name their columns with --row, --column and --value (row=..., and so on)"
 ANEW = "copy or download it again, or save it again where it was made"
 _AS_TRIPLES = "complete it by blocks, from a file of triples"
 _KNOWN = "npy, npz, csv, tsv, Parquet, Zarr, xlsx and netCDF"
@@ -309,7 +310,7 @@ def refuse_one_column(path: Path, names, aside: SetAside) -> None:
     if len(names) == 1:
         raise ValueError(
             f"{printable(path)} has one column of numbers, {shown(names[0])}, beside {aside.in_words()}; a table needs"
-            " at least two. If its lines are triples, say which columns are row, column and value"
+            f" at least two. {AS_TRIPLES}"
         )
 
 

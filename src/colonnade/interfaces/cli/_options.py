@@ -200,6 +200,7 @@ class ReadingCommand(click.Command):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record is not None:
                 (reading if option.name in (*_READ_NAMES, "storage_option") else own).append(record)
+        reading.sort(key=lambda record: record[0].startswith(OPTION))  # The rarest stands last.
         for title, records in (("Options", own), ("Options for reading", reading)):
             with formatter.section(title):
                 formatter.write_dl(records)
