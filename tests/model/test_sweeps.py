@@ -9,7 +9,7 @@ from colonnade.model.factor_model import Settings
 from colonnade.model.kernels.inverses import sweep, workspace
 from colonnade.model.packed import unpacked
 from colonnade.model.starts import first_factors
-from colonnade.model.sweeps import Sweeps
+from colonnade.model.sweeps import Sweeps, loadings_prior
 from colonnade.model.table import _medians, scaled_table
 
 
@@ -148,3 +148,13 @@ def test_medians_of_rows_are_those_of_numpy(rng):
     before = values.copy()
     assert _medians(begins, values).tolist() == [float(np.median(g)) if g.size else 0.0 for g in groups]
     assert (values == before).all()
+
+
+def test_the_prior_of_loadings_has_an_inverse_beside_far_larger_ones(rng):
+    """Rounding of one row of another size hides the even spectrum, which makes the covariance singular."""
+    U = rng.standard_normal((20, 5))
+    U[0] = 1e16
+    moments = np.einsum("ka,kb->kab", U, U)[:, *np.tril_indices(5)]
+    precision, _, _ = loadings_prior(U, moments, 0.01)
+    values = np.linalg.eigvalsh(precision[:4, :4])
+    assert values[0] > -1e-9 and 0 < values[-1] <= 4 * 1.01 / 0.01 * (1 + 1e-9)
