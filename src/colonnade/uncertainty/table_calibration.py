@@ -358,7 +358,7 @@ def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Score
     side = learned.at(scores.rows, scores.columns)[0]
     known = (left_out.deviations > 0) & (scores.weights > 0) & (learned.model.unit[side] > 0)
     scores, left_out = Scores(*(x[known] for x in scores)), LeftOut(*(x[known] for x in left_out))
-    shrinkage = np.sqrt(scores.deviations / left_out.deviations)
+    shrinkage = np.sqrt(scores.deviations) / np.sqrt(left_out.deviations)  # Their ratio may overflow.
     return scores._replace(deviations=left_out.deviations), left_out, shrinkage
 
 
