@@ -226,7 +226,18 @@ def test_skew_beyond_floating_point_gives_no_advice():
     assert about_logarithms(co.Observations.from_dense(X)) == []
 
 
-@pytest.mark.parametrize("number, door", [(108, "explained"), (552, "inspected"), (911, "imputed"), (1345, "imputed")])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "number, door",
+    [
+        (108, "explained"),
+        (552, "inspected"),
+        (911, "imputed"),
+        (1345, "imputed"),
+        (1284, "by_factor_model"),
+        (1474, "by_factor_model"),
+    ],
+)
 def test_random_tables_that_went_wrong_once(number, door):
     from benchmarks import random_tables
 
