@@ -8,6 +8,7 @@ import pytest
 
 import colonnade as co
 from colonnade import leaderboard, methods
+from colonnade.interfaces.skew import about_logarithms
 from colonnade.model.leaving_out import leave_one_out
 from colonnade.model.posterior import fitted_variances
 
@@ -217,3 +218,29 @@ def test_columns_in_units_beyond_each_other_are_filled(end):
     M = rng.standard_normal((24, 18)) * end ** rng.uniform(-1, 1, 18)
     known = np.where(rng.random(M.shape) < 0.25, np.nan, M)
     assert np.isfinite(co.complete(known).to_dense()).all()
+
+
+def test_skew_beyond_floating_point_gives_no_advice():
+    """Squares of such values overflow."""
+    X = np.random.default_rng(0).lognormal(0, 1, (6, 9)) * 10.0 ** np.array([[-250.0], [-90], [0], [10], [150], [290]])
+    assert about_logarithms(co.Observations.from_dense(X)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "number, door",
+    [
+        (108, "explained"),
+        (552, "inspected"),
+        (911, "imputed"),
+        (1345, "imputed"),
+        (1284, "by_factor_model"),
+        (1474, "by_factor_model"),
+    ],
+)
+def test_random_tables_that_went_wrong_once(number, door):
+    from benchmarks import random_tables
+
+    draw = random_tables.draw(np.random.default_rng((1811, number)))
+    doors = [function for function in random_tables.DOORS if function.__name__ == door]
+    assert random_tables.try_door(doors[0], draw, 0) in (None, "refused")

@@ -422,3 +422,14 @@ def test_scores_are_those_of_a_fit_with_as_many_sweeps(rng):
     assert learned.held_out.rows.size >= 200
     places = learned.held_out.rows * 90 + learned.held_out.columns
     assert np.unique(places).size == places.size
+
+
+@pytest.mark.parametrize("unit", [2.0**-600, 2.0**600])
+def test_outliers_are_the_same_in_any_unit(unit):
+    """Squares of such numbers are beyond floating point."""
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 30)) + 0.1 * rng.standard_normal((40, 30))
+    M.flat[rng.choice(M.size, 15, replace=False)] = 40.0
+    M[rng.random(M.shape) < 0.2] = np.nan
+    found, expected = (co.complete(unit * M / u, method="factor model").choices["outliers"] for u in (1.0, unit))
+    assert found.partition(":")[0] == expected.partition(":")[0] and "known values look like outliers" in found

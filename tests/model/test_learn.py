@@ -80,6 +80,7 @@ def test_between_values_lie_those_of_a_smooth_curve():
     np.testing.assert_allclose(with_midpoints(x**3)[2:-2], np.arange(1, 6.5, 0.5) ** 3, atol=1e-10)
     infinite = with_midpoints(np.array([1.0, 2.0, np.inf, 4.0, 5.0]))
     np.testing.assert_array_equal(infinite, [1, np.inf, 2, np.inf, np.inf, np.inf, 4, np.inf, 5])
+    assert not np.isnan(with_midpoints(np.full(5, 1e308))).any()  # Nine times that is beyond floating point.
     np.testing.assert_array_equal(with_midpoints(np.array([[3.0]])), [[3.0]])
 
 

@@ -1,15 +1,17 @@
 """Sweeps of the factor model: shared sums, block inverses, whitening, and the start from full columns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import colonnade as co
 from colonnade._support.compiling import compiled
-from colonnade.model.factor_model import Settings
+from colonnade.model.factor_model import Settings, student_weights
 from colonnade.model.kernels.inverses import sweep, workspace
 from colonnade.model.packed import unpacked
 from colonnade.model.starts import first_factors
-from colonnade.model.sweeps import Sweeps
+from colonnade.model.sweeps import Sweeps, loadings_prior
 from colonnade.model.table import _medians, scaled_table
 
 
@@ -148,3 +150,26 @@ def test_medians_of_rows_are_those_of_numpy(rng):
     before = values.copy()
     assert _medians(begins, values).tolist() == [float(np.median(g)) if g.size else 0.0 for g in groups]
     assert (values == before).all()
+
+
+def test_the_prior_of_loadings_has_an_inverse_beside_far_larger_ones(rng):
+    """Rounding of one row of another size hides the even spectrum, which makes the covariance singular."""
+    U = rng.standard_normal((20, 5))
+    U[0] = 1e16
+    moments = np.einsum("ka,kb->kab", U, U)[:, *np.tril_indices(5)]
+    precision, _, _ = loadings_prior(U, moments, 0.01)
+    values = np.linalg.eigvalsh(precision[:4, :4])
+    assert values[0] > -1e-9 and 0 < values[-1] <= 4 * 1.01 / 0.01 * (1 + 1e-9)
+
+
+def test_weights_of_student_noise_are_positive_where_rounding_makes_variances_negative(rng):
+    table = scaled_table(co.Observations.from_dense(rng.standard_normal((9, 12))))
+    model = Sweeps(table, Settings(2, degrees=4.0)).run(3, 0.0)
+    model = replace(model, column_covariance=-1e-12 * np.ones_like(model.column_covariance))
+    model = replace(model, row_covariance=np.zeros_like(model.row_covariance))
+    tau, squares = student_weights(table, np.full(108, 1e20), model)
+    assert (squares >= 0).all() and (tau > 0).all()
+    # Without an error, too: then only the variance is left.
+    exact = np.sum(model.U[table.by_column.others] * model.Z[table.by_column.groups()], axis=1)
+    table.by_column.values[:] = exact
+    assert (student_weights(table, np.full(108, 1e20), model)[0] > 0).all()

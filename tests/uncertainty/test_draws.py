@@ -8,7 +8,7 @@ import pytest
 import colonnade as co
 from colonnade.model.packed import unpacked
 from colonnade.model.posterior import deviations
-from colonnade.uncertainty.draws import NORMAL, column_deviations, square_roots
+from colonnade.uncertainty.draws import NORMAL, column_deviations, drawn_tables, square_roots
 from colonnade.uncertainty.parts import EQUAL_PARTS
 
 from problems import hide, low_rank
@@ -175,3 +175,10 @@ def test_roots_of_covariances_that_rounding_has_spoiled():
     C = np.array([[[1.0, 1.0], [1.0, 1.0 - 1e-12]], [[2.0, 0.0], [0.0, 1.0]]])
     A = square_roots(C[:, *np.tril_indices(2)], 2)
     np.testing.assert_allclose(A @ A.transpose(0, 2, 1), C, atol=1e-11)
+
+
+def test_draws_beyond_single_precision_are_its_largest_number():
+    predictions, deviations = np.full((2, 3), 3e38, np.float32), np.array([[[1e38, -1e39, 1.0], [1e38, 0.0, -7e38]]])
+    drawn = drawn_tables(predictions, deviations, np.array([[True] * 3, [False, True, True]]), None)
+    largest = np.finfo(np.float32).max
+    np.testing.assert_array_equal(drawn[0], np.float32([[largest, -largest, 3e38], [3e38, 3e38, -largest]]))

@@ -32,7 +32,8 @@ def about_logarithms(o: Observations) -> list[str]:
         return mean, np.sqrt(np.bincount(at, (values - mean[at]) ** 2, n) / np.maximum(counts, 1))
 
     unit = np.exp(np.mean(np.log(x)))
-    (_, spread), (level, log_spread) = moments(x / unit), moments(np.log(x / unit))
+    with np.errstate(over="ignore", invalid="ignore"):  # A spread beyond floating point is not looked at.
+        (_, spread), (level, log_spread) = moments(x / unit), moments(np.log(x / unit))
     able = (counts >= _FEW) & (spread > 0) & (log_spread > 0) & np.isfinite(spread)
     gain = np.log(spread[able]) - np.log(log_spread[able]) - level[able]
     if gain.size < 2 or gain.mean() < max(_WORTH_LOGS, 2 * gain.std() / np.sqrt(gain.size)):

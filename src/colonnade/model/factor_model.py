@@ -215,7 +215,8 @@ def student_weights(table: ScaledTable, weights, model: FactorModel) -> tuple[np
         sweep_kernels.fit_variances(rows[at], columns[at], model.U, *covariances, variance[at])
 
     in_threads(work, pieces(rows.size, 2.0 * rows.size * model.U.shape[1] ** 2))
-    squares = weights * ((e.values - fitted) ** 2 + variance)
+    # Rounding may leave a variance below zero, and a large weight a square that is negative: E[tau] would be too.
+    squares = weights * ((e.values - fitted) ** 2 + np.maximum(variance, 0.0))
     return (nu + 1) / (nu + squares / model.noise[rows]), squares
 
 

@@ -104,7 +104,8 @@ def outliers(learned: Learned, o: Observations) -> np.ndarray:
     errors = np.abs(o.values - learned.predict(rows, columns))
     fit, whole = (learned.deviations(rows, columns, with_noise=noisy) for noisy in (False, True))
     weights = 1.0 if o.weights is None else o.weights  # The noise is that of an entry of weight 1.
-    return np.flatnonzero(errors > _UNLIKE * np.sqrt(fit**2 + (whole**2 - fit**2) / weights))
+    share = np.divide(fit, whole, out=np.ones_like(whole), where=whole > 0) ** 2  # Squares of the units may overflow.
+    return np.flatnonzero(errors > _UNLIKE * (whole * np.sqrt(share + (1 - share) / weights)))
 
 
 def solve_new_columns(learned: Learned, o: Observations) -> tuple[np.ndarray, np.ndarray]:

@@ -234,6 +234,17 @@ def loadings_prior(U, moments, tail: float, even=None) -> tuple[np.ndarray, np.n
     mu = U[:, :r].sum(axis=0) / count
     K = (second - np.outer(mu, mu) + tail * (np.eye(r) if even is None else even) / r) / (1 + tail)
     precision = np.zeros((r + 1, r + 1))
-    precision[:r, :r] = np.linalg.inv(K)
+    least = tail / r / (1 + tail) * (1.0 if even is None else np.linalg.eigvalsh(even)[0])
+    precision[:r, :r] = _inverse(K, least)
     precision[r, r] = _LEVEL_PRECISION
     return precision, np.append(mu, 0.0), K
+
+
+def _inverse(K, least: float) -> np.ndarray:
+    """K^-1, where no eigenvalue of K is below `least` but by rounding of far larger ones."""
+    try:
+        np.linalg.cholesky(K)
+        return np.linalg.inv(K)
+    except np.linalg.LinAlgError:
+        values, axes = np.linalg.eigh(K)
+        return (axes / np.maximum(values, least)) @ axes.T

@@ -149,6 +149,8 @@ def refuse_infinite(half_width: float) -> float:
 def drawn_tables(predictions, deviations, is_filled, bounds) -> np.ndarray:
     """Predictions plus deviations where entries were filled; shape (n_draws, a, b), type of the predictions.
 
+    A number beyond the range of this type becomes its largest one.
+
     Parameters
     ----------
     predictions : array of shape (a, b)
@@ -159,6 +161,8 @@ def drawn_tables(predictions, deviations, is_filled, bounds) -> np.ndarray:
     """
     with np.errstate(over="ignore"):
         result = (predictions + deviations).astype(predictions.dtype, copy=False)
+    largest = np.finfo(result.dtype).max
+    np.clip(result, -largest, largest, out=result)
     keep_in_bounds(bounds, result)
     np.copyto(result, predictions, where=~is_filled)
     return result

@@ -369,7 +369,7 @@ def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Score
     scores, left_out = Scores(*(x[known] for x in scores)), LeftOut(*(x[known] for x in left_out))
     if found.like_gaps:
         return scores, left_out, np.ones(scores.rows.size)
-    shrinkage = np.sqrt(scores.deviations / left_out.deviations)
+    shrinkage = np.sqrt(scores.deviations) / np.sqrt(left_out.deviations)  # Their ratio may overflow.
     return scores._replace(deviations=left_out.deviations), left_out, shrinkage
 
 

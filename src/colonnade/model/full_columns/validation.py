@@ -127,7 +127,7 @@ def with_midpoints(x) -> np.ndarray:
         return x
     result = np.empty((*x.shape[:-1], 2 * x.shape[-1] - 1))
     result[..., ::2], between = x, result[..., 1::2]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         between[..., 1:-1] = (9 * (x[..., 1:-2] + x[..., 2:-1]) - x[..., :-3] - x[..., 3:]) / 16
         between[..., 0] = (x[..., 0] * 3 + x[..., 1] * 6 - x[..., 2]) / 8
         between[..., -1] = (x[..., -1] * 3 + x[..., -2] * 6 - x[..., -3]) / 8
