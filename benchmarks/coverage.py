@@ -1,8 +1,8 @@
 """Coverage: how often hidden entries lie inside their intervals, overall and in groups.
 
-Of every table entries are hidden: with gaps anywhere, and of complete tables also with some columns in full. Printed
-are the shares of hidden entries within their intervals of 50, 80, 90 and 95 %. Those of 90 % are then told apart by
-tenths of the predicted width and of the predicted value, and by rows and columns with 30 hidden entries or more. The
+Of every table entries are hidden: with gaps anywhere, and of complete tables also in blocks and with some columns in
+full. Printed are the shares of hidden entries within their intervals of 50, 80, 90 and 95 %. Those of 90 % are then
+told apart by tenths of the predicted width and of the predicted value, and by rows and columns with 30 hidden entries or more. The
 last two numbers are the interval score (Gneiting and Raftery 2007: width plus 2 / alpha times the miss) and the CRPS,
 in units of each row's spread, divided by those of two others with the same predictions:
 
@@ -32,6 +32,7 @@ LEVELS = 0.5, 0.8, 0.9, 0.95
 _MOST_ASKED = 20_000
 _CRPS_LEVELS = np.arange(0.05, 1, 0.1)  # Of the central intervals whose ends stand for the distribution.
 _ENOUGH = 30  # Hidden entries of a row or column whose coverage is counted.
+_FEWEST_FOR_BLOCKS = 20  # Columns of a table in which blocks are hidden.
 _MOST_FULL_SETS = 2_000  # Columns of a table from which the split with full columns is drawn.
 
 
@@ -173,14 +174,27 @@ def ratios_of(asked: Asked) -> tuple[list[float], list[float]]:
 
 
 def asked_problems(name: str, X, seed: int, shares) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-    """Name, table with gaps, truth and what is hidden: with gaps anywhere, then with full columns."""
+    """Name, table with gaps, truth and what is hidden: with gaps anywhere, in blocks, then with full columns."""
     complete = np.isfinite(X).all()
+    if complete and X.shape[1] >= _FEWEST_FOR_BLOCKS:
+        hidden = _in_blocks(X, np.random.default_rng(seed))
+        yield f"{name} blocks", np.where(hidden, np.nan, X), X, hidden
     for share in shares if complete else (0.8,):
         yield (f"{name} {share:g}", *gaps.problem(X, share, seed))
     if complete and X.shape[1] >= 20:
         some = np.random.default_rng(seed).permutation(X.shape[1])[:_MOST_FULL_SETS]
         p = next(problems(name, X[:, np.sort(some)], None, seed))
         yield f"{name} full columns", p.known, p.truth, p.hidden
+
+
+def _in_blocks(X, rng) -> np.ndarray:
+    """Gaps of neighbouring rows: 15 to 45 % of every column, as of an instrument that fails for a while."""
+    hidden = np.zeros(X.shape, bool)
+    for j in range(X.shape[1]):
+        length = int(X.shape[0] * rng.uniform(0.15, 0.45))
+        first = rng.integers(0, X.shape[0] - length + 1)
+        hidden[first : first + length, j] = True
+    return hidden
 
 
 def line_of(name: str, completion, truth, hidden, seconds: float) -> str:

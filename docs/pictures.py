@@ -296,7 +296,7 @@ def sizes():
     figure, ax = panels(1, height=2.8)
     bars = ax.barh([f"{row[0]}, {row[1]} entries" for row in runs], seconds, color=OBSERVED)
     ax.bar_label(bars, [row[2] + (f", {row[3]}" if row[3] else "") for row in runs], padding=3, fontsize="small")
-    ax.set(xlabel="processor seconds", xlim=(0, 1.2 * max(seconds)))
+    ax.set(xlabel="processor seconds", xlim=(0, 1.3 * max(seconds)))
     ax.invert_yaxis()
     ax.tick_params(axis="y", labelsize="small")
     return figure

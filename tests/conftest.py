@@ -1,11 +1,42 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # Workers share the processors, so further BLAS threads only wait: they took a quarter of the processor time.
+    # Workers share the processors, so further threads only wait: those of BLAS took a quarter of the processor time.
     # Tests about threads set their number themselves.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Compiling takes 10 s for each type of numbers. Two processes do it while the workers collect the tests. Workers, and
+# the processes that tests start, then find the machine code on disk.
+_COMPILING = []
+
+
+def pytest_configure(config):
+    is_parallel = bool(getattr(config.option, "tx", None)) and "PYTEST_XDIST_WORKER" not in os.environ
+    if is_parallel and not config.option.collectonly:
+        script = Path(__file__).with_name("compile_kernels.py")
+        commands = [[sys.executable, str(script), dtype] for dtype in ("float64", "float32")]
+        _COMPILING.extend(subprocess.Popen(command) for command in commands)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """One worker more than processors, because the worker that has the tests of clusters mostly waits."""
+    from colonnade._support.threads import default_threads
+
+    return default_threads() + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node, ids):
+    """Begin with the tests when the functions are compiled."""
+    for process in _COMPILING:
+        process.wait()
 
 
 def pytest_addoption(parser):
@@ -66,7 +97,6 @@ def run(folder, monkeypatch, capsys):
     It is what `python -m colonnade` does, without the seconds that a process needs to start.
     """
     import signal
-    import sys
 
     from colonnade.interfaces import cli
 
@@ -125,9 +155,6 @@ if __name__ == "__main__":
 @pytest.fixture
 def elsewhere(tmp_path):
     """A scheduler in a process of its own, and its address."""
-    import subprocess
-    import sys
-
     script = tmp_path / "cluster.py"
     script.write_text(_OTHER_PROCESS)
     process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

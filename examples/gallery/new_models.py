@@ -88,5 +88,5 @@ axes.plot(
     places, truth[order], "o", ms=5, color="0.2", label="score on all 400 questions"
 )
 axes.set(xlabel="new model", ylabel="share of right answers", xticks=places)
-axes.legend(fontsize="small")
+axes.legend(fontsize="small", loc="lower right")
 plt.show()

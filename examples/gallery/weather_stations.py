@@ -93,5 +93,7 @@ axes.plot(
 )
 axes.plot(days[part], table[name][part], "o", ms=4, color="tab:blue", label="observed")
 axes.set(ylabel="degrees Celsius", title=f"{name} starts in June and fails later")
+axes.set_xticks(days[part][days[part].day == 1])
+axes.margins(y=0.2)
 axes.legend(ncols=4, fontsize="small", loc="lower center")
 plt.show()

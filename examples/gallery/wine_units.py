@@ -69,5 +69,6 @@ axes.set_xticks(
 axes.set(
     ylabel="error, standard deviations", title="Error at hidden cells, by measurement"
 )
-axes.legend(fontsize="small")
+axes.margins(y=0.2)
+axes.legend(ncols=3, fontsize="small", loc="upper left")
 plt.show()

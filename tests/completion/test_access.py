@@ -21,12 +21,14 @@ def tables(rng, m=30, n=40, noise=0.1):
     return hide(rng, M, 15, 12)[0], np.where(rng.random((m, n)) < 0.5, M, np.nan)
 
 
+@pytest.mark.slow
 def test_the_mask_is_true_where_a_number_took_the_place_of_a_gap(rng):
     for known in tables(rng):
         mask = co.complete(known).filled_mask()
         assert mask.dtype == bool and (mask == np.isnan(known)).all()
 
 
+@pytest.mark.slow
 def test_the_mask_is_false_where_nothing_could_be_filled(rng):
     known = tables(rng)[1]
     known[3] = np.nan
@@ -37,6 +39,7 @@ def test_the_mask_is_false_where_nothing_could_be_filled(rng):
     assert np.isnan(paper.to_dense()[1:, 2]).all() and not paper.filled_mask().any()
 
 
+@pytest.mark.slow
 def test_the_long_frame_has_a_line_for_each_entry(rng):
     for known in tables(rng):
         completion = co.complete(known)
@@ -49,6 +52,7 @@ def test_the_long_frame_has_a_line_for_each_entry(rng):
         assert set(frame.kind) == {"observed", "filled"}
 
 
+@pytest.mark.slow
 def test_the_long_frame_is_of_the_library_that_came_in_and_has_its_names(rng):
     known = tables(rng)[1]
     names = [f"c{j}" for j in range(known.shape[1])]
@@ -63,6 +67,7 @@ def test_the_long_frame_is_of_the_library_that_came_in_and_has_its_names(rng):
         assert polars[name].to_list() == frame[name].tolist() == arrow[name].to_pylist()
 
 
+@pytest.mark.slow
 def test_what_could_not_be_filled_is_missing_in_the_long_frame(rng):
     known = tables(rng)[1]
     known[3] = np.nan
@@ -104,6 +109,7 @@ def test_the_verdict_follows_error_and_coverage(error, coverage, word):
 
 
 @pytest.mark.filterwarnings("ignore:als did not converge")
+@pytest.mark.slow
 def test_verdicts_on_tables(rng):
     for noise, word in ((0.1, "use it"), (0.0, "use it")):
         for known in tables(rng, 60, 80, noise):
@@ -124,7 +130,7 @@ def test_noise_about_a_level_is_not_recovered(rng, level):
     M = 1000 * levels[level] + rng.standard_normal((80, 12))
     M[(rng.random(M.shape) < 0.3) & (np.arange(12) >= 8)] = np.nan
     completion = co.complete(M, method="full columns")
-    assert completion.verdict.word == "do not use it" and "recovered" not in completion.summary()
+    assert completion.verdict.word == "do not use it" and "well determined" not in completion.summary()
 
 
 def test_rows_without_any_spread_are_predicted_exactly(rng):
@@ -134,6 +140,7 @@ def test_rows_without_any_spread_are_predicted_exactly(rng):
         assert co.complete(M, **how).verdict.word == "use it"
 
 
+@pytest.mark.slow
 def test_there_is_one_number_for_the_fit_and_skewed_tables_get_advice(rng):
     A = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8))
     gaps = rng.random(A.shape) < 0.2
@@ -145,11 +152,13 @@ def test_there_is_one_number_for_the_fit_and_skewed_tables_get_advice(rng):
     assert "Verdict: use it." not in summary and "Try their logarithms" in summary
 
 
+@pytest.mark.slow
 def test_units_do_not_change_the_verdict(rng):
     for known in tables(rng):
         assert str(co.complete(known).verdict) == str(co.complete(1024 * known).verdict)
 
 
+@pytest.mark.slow
 def test_the_verdict_leads_the_summary(rng):
     for known in tables(rng):
         completion = co.complete(known)
@@ -173,6 +182,7 @@ def test_names_in_an_inspection_are_no_html():
     assert "<b>" not in co.inspect(frame)._repr_html_()
 
 
+@pytest.mark.slow
 def test_certificates_are_a_frame_with_names_where_the_data_were_one(rng):
     M = tables(rng)[1]
     names = [f"c{j}" for j in range(M.shape[1])]

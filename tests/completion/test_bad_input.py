@@ -241,7 +241,9 @@ def test_observations_made_by_hand_are_checked(change, error, words):
         "weights": None,
         "full_columns": np.array([0]),
     }
-    co.complete(co.Observations(**good))
+    made = co.Observations(**good)
+    assert (made.indptr.dtype, made.rows.dtype) == (np.int64, np.int32)  # No other solver has to be compiled.
+    co.complete(made)
     with pytest.raises(error, match=words):
         co.Observations(**{**good, **change})
 

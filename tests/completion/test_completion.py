@@ -86,6 +86,7 @@ def test_observed_entries_out_of_bounds_are_counted(case):
     assert "bounds" not in paper(known, bounds=(-1e9, 1e9)).choices
 
 
+@pytest.mark.slow
 def test_names_stand_for_numbers(case):
     _, known, _ = case
     m, n = known.shape
@@ -167,6 +168,7 @@ def test_center_and_shrinkage_are_the_posterior_mean(rng):
         np.testing.assert_allclose(completion.columns(j)[:, 0], expected, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_and_input_untouched(rng, seed):
     M = rng.standard_normal((50, 40))
     before = M.tobytes()
@@ -424,6 +426,7 @@ def test_only_ratios_of_weights_count(rng, factor):
     assert (other.certificates().verdict == own.certificates().verdict).all()
 
 
+@pytest.mark.slow
 def test_rows_of_which_nothing_is_known_are_not_guessed(seed):
     """Exact data in two parts that have nothing in common; of some columns one part is not seen."""
     for k in range(20):
@@ -438,7 +441,7 @@ def test_rows_of_which_nothing_is_known_are_not_guessed(seed):
         assert np.nanmax(np.abs(filled), initial=0) < 10 * np.abs(A).max()
 
 
-@pytest.mark.parametrize("n_full", [0, 6, 25])
+@pytest.mark.parametrize("n_full", [0, pytest.param(6, marks=pytest.mark.slow), 25])
 def test_a_generator_is_asked_for_one_number(n_full):
     """Whatever is learned and compared on the way, the seed it gives is that number, and it goes on behind it."""
     rng = np.random.default_rng(5)
@@ -451,6 +454,7 @@ def test_a_generator_is_asked_for_one_number(n_full):
 
 
 @pytest.mark.parametrize("n_full", [0, 10])
+@pytest.mark.slow
 def test_progress_takes_a_stage_or_none(rng, n_full):
     """Functions of (stage, done, total) and of (done, total) hear the same, at every door."""
     known = gappy(rng)

@@ -60,6 +60,7 @@ def assert_same_answers(found, expected, rng):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=IDS)
+@pytest.mark.slow
 def test_engines_and_block_sizes_give_the_same_bytes(rng, tmp_path, table):
     known = table(rng)
     path = write_triples(tmp_path / "t.parquet", triples_of(known, rng))
@@ -108,6 +109,7 @@ def test_tall_matrices_are_screened_too(rng, tmp_path, monkeypatch, table, setti
     assert sorted(found.name for found in tmp_path.iterdir()) == ["ordinary", "t.parquet", "tall"]
 
 
+@pytest.mark.slow
 def test_the_usual_residual_is_that_of_all_columns(rng, tmp_path):
     """Ten neighbours have four times the noise of the others: in blocks of their own they would look usual."""
     R = rng.standard_normal((3, 110))

@@ -8,6 +8,7 @@ import hashlib
 import pickle
 from datetime import date
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -287,7 +288,9 @@ def test_9_kinds_of_arrays(fill, kind):
 
 
 @DOORS
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, bool, ">i4"])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, bool, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (np.uint16, np.int64, ">i4"))]
+)
 def test_9_whole_numbers_and_booleans(fill, dtype):
     data = np.random.default_rng(0).integers(0, 2, (M, N)).astype(dtype)
     before = digest(data)
@@ -309,12 +312,20 @@ def test_9_memory_maps(fill, tmp_path):
     assert (tmp_path / "known.npy").read_bytes() == before
 
 
+@cache
+def filled_eighths(fill):
+    known = whole_table() / 8
+    return fill(known, known)
+
+
 def decimals(values):
     return [None if np.isnan(x) else Decimal(repr(float(x))) for x in values]
 
 
 @LEARNING
-@pytest.mark.parametrize("make", ["objects", "pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "make", ["objects", "pandas", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("polars", "pyarrow"))]
+)
 def test_9_decimals_of_databases_are_numbers(fill, make):
     known = whole_table() / 8  # which decimals hold exactly
     columns = {f"c{k}": decimals(known[:, k]) for k in range(known.shape[1])}
@@ -324,7 +335,7 @@ def test_9_decimals_of_databases_are_numbers(fill, make):
         "polars": lambda: pl.DataFrame(columns),
         "pyarrow": lambda: pa.table(columns),
     }[make]()
-    np.testing.assert_array_equal(np.asarray(fill(data, known)), fill(known, known))
+    np.testing.assert_array_equal(np.asarray(fill(data, known)), filled_eighths(fill))
 
 
 # 10: no numbers

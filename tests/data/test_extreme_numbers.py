@@ -131,7 +131,7 @@ def test_nystrom_in_any_unit(rng, size):
     [
         lambda M: methods.nystrom(M, n_columns=3, n_rows=2, random_state=0),
         lambda M: methods.tall_project(_with_gaps(M), rank=2, random_state=0),
-        lambda M: methods.als(_with_gaps(M), rank=3, penalty=0.0, random_state=0),
+        pytest.param(lambda M: methods.als(_with_gaps(M), rank=3, penalty=0.0, random_state=0), marks=pytest.mark.slow),
         lambda M: co.complete(_with_gaps(M), rank=3, center=True, shrinkage=0, refine=0),
     ],
 )
@@ -194,6 +194,7 @@ def test_noise_in_units_that_are_far_apart_is_not_trusted(orientation):
 
 
 @pytest.mark.parametrize("code", [1e6, 1e100, 1e300, -1.7e308])
+@pytest.mark.slow
 def test_one_absurd_entry_spoils_nothing(rng, code):
     """Its square set the scale of all rows: from 1e200 on no interval held, and the verdict said "use it with care"."""
     M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((60, 40))
@@ -207,3 +208,12 @@ def test_one_absurd_entry_spoils_nothing(rng, code):
     assert np.sqrt(np.mean(errors**2)) < 1.25 * np.sqrt(np.mean(clean**2))
     assert 0.82 < np.mean((low <= M[rows, columns]) & (M[rows, columns] <= high)) < 0.98
     assert completion.verdict.word == "use it" and "1 known value" in completion.choices["outliers"]
+
+
+@pytest.mark.parametrize("end", [1e280, 1e290])
+def test_columns_in_units_beyond_each_other_are_filled(end):
+    """Their errors in units of the other side are beyond floating point, and count as outliers."""
+    rng = np.random.default_rng(5)
+    M = rng.standard_normal((24, 18)) * end ** rng.uniform(-1, 1, 18)
+    known = np.where(rng.random(M.shape) < 0.25, np.nan, M)
+    assert np.isfinite(co.complete(known).to_dense()).all()

@@ -50,6 +50,7 @@ def test_an_array_comes_back_filled_with_all_that_it_had(rng):
     np.testing.assert_array_equal(filled.values[known], array.values[known])
 
 
+@pytest.mark.slow
 def test_the_order_of_dimensions_does_not_matter(rng):
     array, _ = field(rng)
     expected = co.complete(array).to_xarray()
@@ -75,6 +76,7 @@ def test_which_dimensions_are_columns(rng):
             co.Observations.from_xarray(array, columns=wrong)
 
 
+@pytest.mark.slow
 def test_two_dimensions_are_a_table(rng):
     array, _ = field(rng)
     table = array.isel(lat=4)
@@ -84,6 +86,7 @@ def test_two_dimensions_are_a_table(rng):
     assert completion.entries(pd.Timestamp("2024-01-04"), "2") == completion.to_dense()[3, 2]
 
 
+@pytest.mark.slow
 def test_names_lead_back_to_the_places(rng):
     array, _ = field(rng)
     plain = xr.DataArray(array.values, dims=("day", "y", "x"))
@@ -121,6 +124,7 @@ def test_intervals_come_as_a_dataset(rng):
     assert np.nanmin(found.low) == low.min() and np.nanmax(found.high) == high.max()
 
 
+@pytest.mark.slow
 def test_the_accessor_is_the_same(rng):
     array, _ = field(rng)
     xr.testing.assert_identical(array.colonnade.complete(), co.complete(array).to_xarray())
@@ -175,6 +179,7 @@ def test_what_is_no_array_of_numbers_is_refused(rng):
         co.complete(array, ignore="lat")
 
 
+@pytest.mark.slow
 def test_new_times_are_filled_by_what_was_learned(rng, tmp_path):
     array, truth = field(rng)
     first, later = array.isel(time=slice(0, 26)), array.isel(time=slice(26, 30)).transpose("lat", "lon", "time")
@@ -208,6 +213,7 @@ def written(array, path, **others):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.slow
 def test_a_file_comes_back_filled(rng, tmp_path, dtype):
     array, _ = field(rng, dtype)
     path = written(array, tmp_path / "field.nc", days=("time", np.arange(30)))
@@ -246,6 +252,7 @@ def test_fill_values_and_codes_are_gaps(rng, tmp_path):
     assert np.abs(steps - np.rint(steps)).max() > 0.1  # Filled numbers are not rounded to the steps of the packing.
 
 
+@pytest.mark.slow
 def test_the_command_fills_a_file(rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     array, _ = field(rng)

@@ -8,6 +8,7 @@ import pytest
 
 import colonnade as co
 from colonnade.files import read, write
+from colonnade.files.tables.numerals import Numerals
 
 EXTREME = [5e-324, 1.7976931348623157e308, 2.0**53, 1e22, 1e-7, 123456789.125, 0.1 + 0.2, 1 / 3, 1e15 + 0.5, 999.9995]
 ENCODINGS = ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-be-mark", "utf-32"]
@@ -99,7 +100,7 @@ def test_what_is_written_is_read_again_in_the_same_dialect(tmp_path, encoding, d
     M[0] = 0.5
     path, out = tmp_path / "t.txt", tmp_path / "out.txt"
     path.write_bytes(encoded(written(M, delimiter, decimal, "", unit), encoding))
-    filled = co.complete(read(path))
+    filled = co.complete(read(path), method="soft_impute")
     write(filled, out)
     content = out.read_bytes()
     assert content.startswith(path.read_bytes()[:2]) or encoding in ("utf-8", "cp1252")
@@ -179,6 +180,59 @@ def test_units_belong_to_a_column(tmp_path):
         read(path)
     path.write_text("a;b\n12 €;1\n13 $;2\n")
     with pytest.raises(ValueError, match="different units"):
+        read(path)
+
+
+ACCOUNTS = ["(400)", "($1,200.5)", "$(400)", "400-", "1,200.50-", "-400", "(12%)", "(.5)", "12\u2212", "(0)"]
+
+
+def test_accounting_negatives_are_read():
+    plain = [Numerals().plain(cell) for cell in ACCOUNTS]
+    assert plain == ["-400", "-1200.5", "-400", "-400", "-1200.50", "-400", "-12", "-.5", "-12", "-0"]
+    assert Numerals(",").plain("(1.200,5)") == "-1200.5"
+    for other in ("(400", "400)", "-(400)", "(-400)", "(030)", "030-", "(400)-", "4-5", "()", "-", "(a)", "inf-"):
+        assert not Numerals().is_number(other), other
+
+
+@pytest.mark.parametrize("far", [0, 500])
+def test_accounting_negatives_of_files(tmp_path, far):
+    path = tmp_path / "t.csv"
+    cells = {"(400)": -400, "$(1,200.5)": -1200.5, "400-": -400}
+    for cell, number in cells.items():
+        unit = "$" if "$" in cell else ""
+        lines = [f"{unit}{k}.5,{k}" for k in range(far + 2)]
+        path.write_text("\n".join(["a,b", *lines, f'"{cell}",1', ""]))
+        assert dense(read(path))[-1].tolist() == [number, 1]
+    path.write_text('a;b\n"(1,200)";1\n(3);2\n')
+    with pytest.raises(ValueError, match=r"'\(1,200\)' in line 2, column 'a' of .* can be 1.200 or 1200"):
+        read(path)
+
+
+def test_infinite_cells_are_refused_by_line_and_column(tmp_path):
+    path = tmp_path / "t.csv"
+    for cell in ("1e400", "-inf"):
+        path.write_text(f"a,b\n1,2\n\n3,{cell}\n")
+        with pytest.raises(
+            ValueError, match=r"t.csv in line 4, column 'b' is infinite or above 1.8e308 .1 in all.: leave it empty"
+        ):
+            read(path)
+
+
+def test_outliers_are_named_by_the_line_of_the_file(tmp_path):
+    path = tmp_path / "t.csv"
+    M = np.outer(np.arange(1, 31), [1, 2, 3, 4.5]) + np.random.default_rng(0).standard_normal((30, 4))
+    M[3, 1], M[7, 2] = np.nan, 1e7
+    path.write_text("a,b,c,d\n\n" + "\n".join(",".join("" if np.isnan(x) else f"{x:.3f}" for x in row) for row in M))
+    for turned in (False, True):
+        o = read(path, transpose=turned)
+        words = co.complete(o, random_state=0).choices["suspicious values"]
+        assert words.startswith("row 'c' of column 7 (line 10) is" if turned else "row 7 (line 10) of column 'c' is")
+
+
+def test_lines_above_the_names_are_said_to_be_in_the_way(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Sales,,\n,,\nshop,q1,q2\na,1,2\nb,2,3\n")
+    with pytest.raises(ValueError, match="If that line holds the names of the columns, delete the lines above it"):
         read(path)
 
 
@@ -294,8 +348,7 @@ def test_codes_with_leading_zeros_are_kept_as_they_are(tmp_path):
 def test_a_first_column_of_amounts_is_not_read_as_row_names(tmp_path):
     path = tmp_path / "amounts.csv"
     path.write_text('x,y,z\n"$1,200",3,\n"$2,300.50",,5\n"($400)",1,2\n')
-    with pytest.raises(ValueError, match="is not a number"):
-        co.read(path)
+    assert dense(co.read(path))[:, 0].tolist() == [1200, 2300.5, -400]
     path.write_text("x,y,z\n1_000,3,\n,,5\n1_200,1,2\n")
     found = co.read(path)
     assert found.row_names is None and found.column_names.tolist() == ["y", "z"]

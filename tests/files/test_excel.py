@@ -116,6 +116,7 @@ def test_text_dates_and_booleans_are_set_aside_and_come_back(tmp_path):
     assert [row[6].value for row in cells[1:]] == when and [row[7].value for row in cells[1:]] == flags
 
 
+@pytest.mark.slow
 def test_other_kinds_from_and_to_workbooks(tmp_path):
     pandas = pytest.importorskip("pandas")
     M = gappy(4)
@@ -180,7 +181,7 @@ def test_wrong_files_are_refused(tmp_path):
     save(tmp_path / "good.xlsx", [["a", "b"], [1, 2], [3, 4]])
     content = (tmp_path / "good.xlsx").read_bytes()
     cases = {
-        "cut.xlsx": (content[: len(content) // 2], "is not xlsx|damaged"),
+        "cut.xlsx": (content[: len(content) // 2], "cut.xlsx is damaged or incomplete: copy or download it again"),
         "old.xlsx": (b"\xd0\xcf\x11\xe0" + bytes(600), "old or encrypted"),
         "text.xlsx": (b"a,b\n1,2\n", "is not xlsx"),
         "array.npz": (content, "begins like xlsx"),
@@ -193,6 +194,7 @@ def test_wrong_files_are_refused(tmp_path):
     assert read(tmp_path / "noending").shape == (2, 2)
 
 
+@pytest.mark.slow
 def test_what_would_not_fit_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "bomb.xlsx"
     save(tmp_path / "good.xlsx", [["a", "b"], [1, 2]])
@@ -229,6 +231,7 @@ def test_every_part_that_is_read_counts(tmp_path, part):
 
 
 @pytest.mark.parametrize("row", [b"99999999999", b"1048577"])
+@pytest.mark.slow
 def test_rows_are_not_made_up(tmp_path, row):
     sheet = {"xl/worksheets/sheet1.xml": lambda content: content.replace(b'<row r="3"', b'<row r="' + row + b'"')}
     with pytest.raises(ValueError, match="it has more than 1,048,576 rows"):
@@ -255,6 +258,7 @@ def test_wrong_content_is_refused_with_the_name_of_the_file(tmp_path, part, old,
         read(changed(tmp_path / "t.xlsx", {part: with_new}))
 
 
+@pytest.mark.slow
 def test_a_damaged_byte_anywhere_is_survived(tmp_path):
     """Read, or refused with a sentence that names the file."""
     save(tmp_path / "t.xlsx", [["a", "b"], [1, 2.5], [3, 4.5]])

@@ -82,6 +82,7 @@ def assert_same(stored, expected):
         assert getattr(stored.observations, name).tobytes() == getattr(expected.observations, name).tobytes()
 
 
+@pytest.mark.slow
 def test_a_folder_of_parquet_and_a_result_give_the_bytes_of_the_disk(given, place, options, tmp_path):
     there, here = given
     made = co.complete_triples(there, f"{place}/out", block_entries=100, storage_options=options)
@@ -270,6 +271,7 @@ def test_memory_addresses_need_no_server():
 
 
 @pytest.mark.parametrize("stage", ["grouping", "solving"])
+@pytest.mark.slow
 def test_an_interrupted_run_is_continued_by_its_records(given, place, options, tmp_path, stage):
     there, here = given
 
@@ -307,6 +309,7 @@ def test_a_file_that_disappears_is_named(given, place, options, stage):
         co.complete_triples(there, f"{place}/out", progress=progress, storage_options=options, **FIXED)
 
 
+@pytest.mark.slow
 def test_a_result_is_replaced_when_the_new_one_is_complete(given, place, options):
     there, _ = given
     old = co.complete_triples(there, f"{place}/out", storage_options=options, **FIXED)
@@ -380,6 +383,7 @@ def writes(method, path):
     [("503", reads), ("503", writes), ("cut read", reads), ("cut write", writes), ("slow", reads)],
     ids=["503 to a read", "503 to a write", "a read that is cut", "a write that is cut", "a slow answer"],
 )
+@pytest.mark.slow
 def test_faults_of_the_network_change_no_byte(given, place, proxy, tmp_path, kind, wanted):
     there, here = given
     options, faults = proxy
@@ -392,6 +396,7 @@ def test_faults_of_the_network_change_no_byte(given, place, proxy, tmp_path, kin
 
 
 @pytest.mark.parametrize("kind, wanted", [("503", reads), ("cut read", reads), ("cut write", writes)])
+@pytest.mark.slow
 def test_faults_that_stay_are_one_sentence(given, place, proxy, kind, wanted):
     there, _ = given
     options, faults = proxy

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 import colonnade as co
 from colonnade.interfaces.cli import cli
+from colonnade.interfaces.report.page import report_html
 from colonnade.interfaces.skew import about_bounds, about_logarithms
 from colonnade.uncertainty.column_verdict import verdicts_in_words
 
@@ -30,6 +31,19 @@ def test_gaps_in_empty_rows_or_columns_are_said_to_stay(values):
     assert completion.verdict.word == "do not use it" and "No gap could be filled" in completion.verdict.sentence
 
 
+def test_empty_columns_lead_to_something_that_can_be_done(rng):
+    known = with_gaps(rng, rng.standard_normal((50, 2)) @ rng.standard_normal((2, 6)))
+    known[:, 4:] = np.nan
+    (advice,) = (line for line in co.inspect(known)["advice"] if "column" in line)
+    assert advice == (
+        "2 columns (4, 5) without any value cannot be predicted. Leave them out (--ignore, ignore=...), or measure some"
+        " of their values."
+    )
+    summary = co.complete(known).summary()
+    assert "2 columns have no known value (4, 5): measure about" in summary and "leave them out with ignore" in summary
+    assert "Not filled: 2 columns (4, 5). Each has no known value and stays NaN." in summary
+
+
 def test_counts_with_zeros_are_advised_to_take_logarithms_which_helps(rng):
     M = skewed_counts(rng)
     known = with_gaps(rng, M)
@@ -41,6 +55,7 @@ def test_counts_with_zeros_are_advised_to_take_logarithms_which_helps(rng):
     assert off[1] < off[0]
 
 
+@pytest.mark.slow
 def test_filled_values_outside_a_scale_or_below_zero_lead_to_bounds(rng):
     ratings = np.clip(np.rint(3.5 + rng.standard_normal((100, 3)) @ rng.standard_normal((3, 40))), 1, 5)
     known = with_gaps(rng, ratings, 0.6)
@@ -73,6 +88,17 @@ def test_columns_that_need_most_of_their_gaps_are_to_be_measured_in_full(rng):
     assert "measure about 1 more value of each" in verdicts_in_words(completion, table)[0]
 
 
+def test_columns_with_noise_are_not_called_recovered(rng):
+    """Their entries tell their pattern; single values stay unsure, so that the word is well determined."""
+    M = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 200)) + 0.2 * rng.standard_normal((40, 200))
+    completion = co.complete(with_gaps(rng, M, 0.2))
+    table = completion.certificates(as_frame=False)
+    assert (table.verdict == "recovered").sum() > 10
+    shown = [completion.summary(), table._repr_html_(), report_html(completion)]
+    assert all("well determined" in text and "recovered" not in text for text in shown)
+
+
+@pytest.mark.slow
 def test_the_reason_for_the_factor_model_is_one_reason(rng):
     M = rng.standard_normal((60, 6)) @ rng.standard_normal((6, 40)) + 0.1 * rng.standard_normal((60, 40))
     known = with_gaps(rng, M, 0.3)
@@ -87,6 +113,7 @@ def test_the_reason_for_the_factor_model_is_one_reason(rng):
     assert co.complete(units).choices["method"].endswith("because the rows differ in unit")
 
 
+@pytest.mark.slow
 def test_a_plan_for_a_table_without_gaps_learns_from_a_part(rng, tmp_path):
     """Rows were chosen from a space without a direction: always the first ones."""
     M = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 200)) + 0.01 * rng.standard_normal((60, 200))

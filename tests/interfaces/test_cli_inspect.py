@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -105,6 +106,7 @@ def test_inspect_names_rows_and_columns_of_which_too_little_is_known(rng):
     assert "fewer than 3 known values" in facts["advice"][2]
 
 
+@pytest.mark.slow
 def test_inspect_says_what_complete_does(rng):
     """With many, few and no complete columns."""
     L, R = low_rank(rng, 30, 80, 3)
@@ -127,6 +129,7 @@ def test_inspect_refuses_a_table_without_any_entry(run):
         inspect_observations(co.Observations.from_dense(np.full((3, 4), np.nan)))
 
 
+@pytest.mark.slow
 def test_the_last_line_of_inspect_can_be_copied(run):
     _, known = example(np.random.default_rng(0))
     names = [f"c {k}" for k in range(30)]
@@ -315,6 +318,7 @@ def test_a_command_needs_its_input(run):
 
 
 @pytest.mark.parametrize("n_full", [0, 10])
+@pytest.mark.slow
 def test_logarithms_are_advised_for_skewed_positive_values(rng, n_full):
     L = 0.8 * rng.standard_normal((60, 3)) @ rng.standard_normal((3, 40)) + 0.1 * rng.standard_normal((60, 40))
     L[:, n_full:][rng.random((60, 40 - n_full)) < 0.4] = np.nan
@@ -322,3 +326,21 @@ def test_logarithms_are_advised_for_skewed_positive_values(rng, n_full):
         assert any("Try their logarithms" in one for one in co.inspect(unit * np.exp(L))["advice"])
     for other in (L, L + 100, L - np.nanmin(L) + 0.1):
         assert not any("logarithms" in one for one in co.inspect(other)["advice"])
+
+
+def test_compare_names_suspicious_values_by_their_line(rng, run):
+    M, _ = example(rng)
+    M[2, 3] = 1e6
+    lines = [",".join(f"c{j}" for j in range(M.shape[1])), *(",".join(map(repr, row)) for row in M.tolist())]
+    Path("t.csv").write_text("\n".join(lines).replace(repr(float(M[5, 1])), ""))
+    _, out, _ = run("compare", "t.csv", "--methods", "complete,row_means")
+    assert "Note: Check the data first: row 2 (line 4) of column 'c3' is 1e+06" in out
+
+
+def test_explain_takes_places_where_there_are_names(rng, run):
+    M, _ = example(rng)
+    o = co.Observations.from_dense(M, row_names=[f"r{i}" for i in range(len(M))])
+    co.complete(o).save("result")
+    by_name, by_place = (run("explain", "result", row, "2") for row in ("r7", "7"))
+    assert by_name[0] == 0 and by_name[1] == by_place[1] and "Row 'r7'" in by_place[1]
+    assert "none is called 'r99'" in run("explain", "result", "r99", "2")[2]

@@ -438,6 +438,7 @@ def test_complete_rows_alone_teach_what_rows_with_gaps_need(rng, n, p, k):
 
 @pytest.mark.parametrize("n_complete", [40, 400])
 @pytest.mark.parametrize("Imputer", [CompleteRowsImputer, CompleteColumnsImputer])
+@pytest.mark.slow
 def test_intervals_and_deviations_of_new_samples(rng, Imputer, n_complete):
     """90 % intervals of new samples hold 84 to 96 %; known entries are their own."""
     W = rng.standard_normal((3, 12))

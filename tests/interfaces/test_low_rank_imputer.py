@@ -40,8 +40,14 @@ class Table:
         return X, np.where(self.rng.random((n, p)) < share, X, np.nan)
 
 
-@parametrize_with_checks([LowRankImputer(), LowRankImputer(sample_posterior=True, random_state=0)])
+@parametrize_with_checks([LowRankImputer()])
 def test_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([LowRankImputer(sample_posterior=True, random_state=0)])
+def test_contract_of_scikit_learn_with_draws(estimator, check):
     check(estimator)
 
 
@@ -66,7 +72,7 @@ def test_exact_data_are_recovered(seed):
 
 
 @pytest.mark.parametrize("settings", [{}, {"rank": 2}, {"bounds": (-4.0, 4.5)}, {"random_state": 3}])
-@pytest.mark.parametrize("noise", [0.0, 0.4])
+@pytest.mark.parametrize("noise", [0.0, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_it_is_complete(seed, noise, settings):
     t = Table(seed, noise=noise)
     expected = co.complete(t.known, **FACTOR_MODEL, **settings).to_dense()
@@ -74,6 +80,7 @@ def test_it_is_complete(seed, noise, settings):
     np.testing.assert_allclose(LowRankImputer(**settings).fit(t.known).transform(t.known), expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_training_samples_are_filled_like_new_ones_despite_outliers(seed):
     """Student-t noise weighs every entry by its error; new samples must be weighed in the same way."""
     t = Table(seed, n=150, noise=0.3)
@@ -91,6 +98,7 @@ def test_training_samples_are_filled_like_new_ones_despite_outliers(seed):
     assert np.median(moved) < 0.2  # In units in which the features vary by 1 to 2: one typing error moves little.
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_complete(seed):
     t = Table(seed, noise=0.4)
     completion = co.complete(t.known, **FACTOR_MODEL)
@@ -216,6 +224,7 @@ def test_learned_from_a_table_without_gaps(seed):
 # Uncertainty
 
 
+@pytest.mark.slow
 def test_intervals_hold_as_often_as_they_say():
     """New samples of several tables, 90 and 50 %; the calibration of one table has about 170 held-out entries."""
     held = {0.9: [], 0.5: []}
@@ -230,6 +239,7 @@ def test_intervals_hold_as_often_as_they_say():
         assert abs(np.mean(shares) - level) < 0.05 and np.abs(np.array(shares) - level).max() < 0.15
 
 
+@pytest.mark.slow
 def test_draws_have_the_mean_and_the_spread_that_are_predicted(seed):
     t = Table(seed, noise=0.4)
     imputer = LowRankImputer(sample_posterior=True, random_state=np.random.default_rng(seed)).fit(t.known)
@@ -243,6 +253,7 @@ def test_draws_have_the_mean_and_the_spread_that_are_predicted(seed):
     np.testing.assert_allclose(draws[:, gaps].std(axis=0), std, rtol=0.15)
 
 
+@pytest.mark.slow
 def test_entries_of_a_draw_vary_together(seed):
     """The correlations of an empty sample's features are those of the table: u'u of the directions plus noise."""
     t = Table(seed, n=300, noise=0.4)
@@ -254,6 +265,7 @@ def test_entries_of_a_draw_vary_together(seed):
     assert np.abs(found - expected).max() < 0.3 and np.abs(found - expected).mean() < 0.06
 
 
+@pytest.mark.slow
 def test_random_state_of_draws(seed):
     t = Table(seed, noise=0.4)
     same = LowRankImputer(sample_posterior=True, random_state=1).fit(t.known)
@@ -269,6 +281,7 @@ def test_random_state_of_draws(seed):
 # Tables at the edge
 
 
+@pytest.mark.slow
 def test_features_without_any_entry_stay_unknown(seed):
     """What new samples have there is kept, and tells nothing about the rest."""
     t = Table(seed, noise=0.4)
@@ -341,6 +354,7 @@ def test_bounds(seed):
         assert values[gaps].min() >= -1 and values[gaps].max() <= 2
 
 
+@pytest.mark.slow
 def test_extreme_numbers(seed):
     t = Table(seed, noise=0.4)
     filled = LowRankImputer().fit_transform(t.known)
@@ -381,6 +395,7 @@ def test_known_entries_and_the_input_stay(seed):
     np.testing.assert_array_equal(t.known, before)
 
 
+@pytest.mark.slow
 def test_single_precision_is_kept(seed):
     t = Table(seed, noise=0.4)
     single = t.known.astype(np.float32)
@@ -402,6 +417,7 @@ def frames_of(known):
     yield pa.table(columns)
 
 
+@pytest.mark.slow
 def test_data_frames():
     t = Table(0, noise=0.4)
     expected = LowRankImputer().fit_transform(t.known)
@@ -417,6 +433,7 @@ def test_data_frames():
             np.testing.assert_allclose(filled.to_numpy(), expected, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_pickle_clone_and_pipelines():
     t = Table(0, noise=0.4)
     imputer = LowRankImputer(rank=4, bounds=(-9, 9)).fit(t.known)

@@ -77,6 +77,7 @@ def test_equal_columns_in_noise_are_not_taken_for_exact_data(rng, seed):
     assert source.entries_read > 2300
 
 
+@pytest.mark.slow
 def test_few_different_numbers_fit_by_chance(rng, seed):
     M = (rng.random((100, 120)) < 0.5).astype(float)
     source = co.Source(M)
@@ -105,6 +106,7 @@ def test_better_than_algorithm1_with_the_best_numbers(rng, seed, share):
     assert ours < min(theirs)
 
 
+@pytest.mark.slow
 def test_columns_off_the_space_are_read_in_full(rng, seed):
     m, n = 60, 200
     M = noisy(rng, m, n, 2, sigma=0.05)
@@ -116,6 +118,7 @@ def test_columns_off_the_space_are_read_in_full(rng, seed):
     assert rms((completion.to_dense() - M)[:, others]) < 0.1
 
 
+@pytest.mark.slow
 def test_noisier_columns_get_more_entries(rng, seed):
     M = noisy(rng, 80, 300, 3, sigma=0.1)
     loud = rng.choice(300, 40, replace=False)
@@ -154,6 +157,7 @@ def test_budgets_from_one_column_to_everything(rng, seed, budget):
         assert np.array_equal(completion.to_dense(), M)
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer(rng, seed):
     M = noisy(rng, 50, 80, 2)
     first, second = (co.acquire(M, budget=1500, random_state=seed) for _ in range(2))

@@ -73,8 +73,8 @@ def test_what_cannot_be_compared_says_why(rng):
     M = answers(rng, 20, 2)
     with pytest.raises(ValueError, match="both models answered 1 question; two are the fewest"):
         co.evaluation.compare(with_gaps(M, [1], [3]), 0, 1)
-    with pytest.raises(TypeError, match="grups"):
-        co.evaluation.compare(M, 0, 1, grups=np.zeros(20))
+    with pytest.raises(TypeError, match="wrong"):
+        co.evaluation.compare(M, 0, 1, wrong=np.zeros(20))
 
 
 def test_two_logs_alone_are_compared_by_the_command(run, tmp_path, monkeypatch):

@@ -98,6 +98,7 @@ def test_the_cost_of_a_plan_and_of_its_draw_agree(rng):
             co.evaluation.draw(M, 50, cost=bad)
 
 
+@pytest.mark.slow
 def test_unequal_probabilities_are_undone():
     """Cheap questions are easy here. Who ignores the probabilities is off by their share, who uses them is not."""
     rng = np.random.default_rng(0)

@@ -47,6 +47,7 @@ def test_own_answers_are_unbiased_for_any_model():
     assert (np.abs(np.mean(found, axis=0) - Y.mean(axis=0)) < 4 * error + 0.005).all()
 
 
+@pytest.mark.slow
 def test_a_model_beyond_the_known_ones_is_scored_by_its_own_answers():
     M = answers(np.random.default_rng(2), 400, 40, shift=9.0, n_shifted=4)
     assert M[:, 36:].mean(axis=0).min() > M[:, :36].mean(axis=0).max()
@@ -144,6 +145,7 @@ def test_natural_gaps_without_any_complete_model():
 
 
 @pytest.mark.parametrize("m, n", [(730, 14), (102, 15)])
+@pytest.mark.slow
 def test_few_known_models_and_few_questions(m, n):
     M = answers(np.random.default_rng(7), m, n)
     assert coverage(M, 3, 40, 10) > 0.7
@@ -201,6 +203,7 @@ def test_the_difference_of_two_models():
     assert known.difference == pytest.approx(truth[0] - truth[1]) and known.standard_error == 0
 
 
+@pytest.mark.slow
 def test_adaptive_intervals_hold_at_all_times():
     """The interval is looked at after every answer; few of the runs leave the truth outside at any time."""
     rng = np.random.default_rng(9)

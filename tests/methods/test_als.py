@@ -64,6 +64,7 @@ def test_from_its_own_end_it_stays(rng):
     assert "after 1 sweeps" in again.choices["iteration"]
 
 
+@pytest.mark.slow
 def test_hidden_entries_choose_well(rng):
     """Not much worse than the best of many fixed settings, judged by the truth."""
     M = low_rank(rng, 150, 120)

@@ -77,6 +77,7 @@ def test_exact_data_are_predicted_exactly(rng):
     assert "recovers them exactly" in comparison.advice and "row_means" not in comparison.advice
 
 
+@pytest.mark.slow
 def test_noise_is_predicted_by_nobody_and_the_advice_says_so(rng):
     known = hide(rng, rng.standard_normal((60, 80)), 10, 15)[0]
     comparison = co.compare(known, ["complete", "row_means"])
@@ -140,6 +141,7 @@ def test_equal_methods_are_told_apart_by_what_else_they_offer(rng):
     assert comparison.advice.endswith("use algorithm1, which has intervals.")
 
 
+@pytest.mark.slow
 def test_equal_methods_end_in_complete_whose_intervals_a_file_gets(rng):
     known = problem(rng, noise=0.5)[1]
     comparison = co.compare(known, {"tall_project": "complete", "complete": "complete"})
@@ -239,6 +241,7 @@ def test_without_full_columns_the_methods_that_need_none_are_compared(rng):
     assert "full" in comparison.results[-1].remark
 
 
+@pytest.mark.slow
 def test_without_full_columns_complete_has_intervals_and_takes_the_rank(rng):
     L, R = low_rank(rng, 40, 60, 2)
     known = np.where(rng.random((40, 60)) < 0.6, L @ R + 0.3 * rng.standard_normal((40, 60)), np.nan)
@@ -272,6 +275,7 @@ def test_rows_seen_in_common_stay_so_and_nystrom_runs(rng):
     assert "same rows" in scattered.results[0].remark
 
 
+@pytest.mark.slow
 def test_extreme_numbers(rng):
     _, known = problem(rng, noise=0.1)
     zero = {"row_means": "row_means", "zero": lambda o: np.zeros(o.shape), "complete": "complete"}
@@ -388,6 +392,7 @@ def test_data_that_cannot_be_compared_are_refused(rng):
 # ------------------------------------------------------------------------------------------- table and picture
 
 
+@pytest.mark.slow
 def test_the_table_is_sorted_and_has_a_line_for_every_method(rng):
     _, known = problem(rng, noise=0.5)
     seen = []
@@ -415,6 +420,7 @@ def test_names_that_try_to_be_more_than_names(rng):
 
 
 @pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.slow
 def test_the_picture_has_every_method(rng, exact):
     _, known = problem(rng, noise=0 if exact else 0.5)
     comparison = co.compare(known, QUICK)

@@ -135,7 +135,7 @@ def test_says_when_it_did_not_converge(rng, method):
         method
     ]
     with pytest.warns(
-        ConvergenceWarning, match="(als|optspace|soft_impute|svt) did not converge in 1 (steps|sweeps).*allow more"
+        ConvergenceWarning, match="(als|optspace|soft_impute|svt) did not converge in 1 (steps|sweeps).*Allow more"
     ):
         answer = method(known, random_state=0, **most, **given)
     assert answer.choices["iteration"].startswith("did not converge in 1 ")

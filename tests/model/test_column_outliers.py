@@ -78,6 +78,7 @@ def test_the_paper_uses_every_entry(rng):
     np.testing.assert_allclose(completion.coefficients[:, j], z, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_large_columns_and_units_of_rows_are_in_line(rng):
     _, known, _ = noisy(rng)
     for units in (10.0 ** rng.integers(-6, 7, (60, 1)), np.where(np.arange(120) % 7 == 0, 1e4, 1.0)):
@@ -127,6 +128,7 @@ def test_many_columns_are_looked_at_piece_by_piece(rng, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_number_that_stands_for_nothing_is_named(rng):
     M, known, seen = noisy(rng)
     assert "suspicious values" not in co.complete(known).choices
@@ -253,6 +255,7 @@ def test_what_gathers_in_a_row_is_counted_among_partial_columns(rng):
 
 
 @pytest.mark.parametrize("n_foreign, size, refine", [(15, 1e3, "auto"), (1, 1e12, "auto"), (1, 1e12, 2)])
+@pytest.mark.slow
 def test_columns_out_of_all_proportion_do_not_spoil_the_others(rng, n_foreign, size, refine):
     """Numbers that have nothing to do with the rest, in some columns or in one."""
     M = rng.standard_normal((100, 4)) @ rng.standard_normal((4, 120)) + 0.1 * rng.standard_normal((100, 120))

@@ -10,7 +10,7 @@ from problems import low_rank, relative_error, source_of
 EVERY_SEED = range(100)
 
 
-@pytest.mark.parametrize("r", [1, 5, 50])
+@pytest.mark.parametrize("r", [1, 5, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n, seeds", [(200, EVERY_SEED), pytest.param(2000, range(10), marks=pytest.mark.slow)])
 def test_gaussian_matrices(n, seeds, r):
     errors = []

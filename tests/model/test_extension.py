@@ -28,6 +28,7 @@ def completions(rng, **kind):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.slow
 def test_old_answers_stay_and_new_columns_are_filled(rng, dtype):
     for old, new, truth in completions(rng, dtype=dtype):
         longer = old.extend(new)
@@ -46,6 +47,7 @@ def test_old_answers_stay_and_new_columns_are_filled(rng, dtype):
         assert 0.75 < held <= 1
 
 
+@pytest.mark.slow
 def test_intervals_of_the_factor_model_stay_for_old_columns(rng):
     for old, new, _ in list(completions(rng))[1:]:
         longer = old.extend(new)
@@ -112,6 +114,7 @@ def test_a_typing_error_in_a_new_column_counts_little_where_noise_has_long_tails
     assert np.abs(spoiled - clean).max() < 0.3 * truth.std()
 
 
+@pytest.mark.slow
 def test_weights_count_in_the_units_of_the_old_ones(rng):
     _, gappy, new, _ = split_table(rng)
     weights = np.full(gappy.shape, 4.0)
@@ -123,6 +126,7 @@ def test_weights_count_in_the_units_of_the_old_ones(rng):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-7 * gappy[~np.isnan(gappy)].std())
 
 
+@pytest.mark.slow
 def test_names_and_frames_go_along(rng):
     _, gappy, new, _ = split_table(rng)
     names, added = [f"c{j}" for j in range(60)], [f"n{j}" for j in range(8)]

@@ -112,6 +112,7 @@ def test_the_bound_never_falls(rng, tail):
     assert (np.diff(bounds) > -1e-8 * np.abs(bounds[-1])).all()
 
 
+@pytest.mark.slow
 def test_data_of_low_rank_are_recovered_exactly_from_gaps_anywhere(rng):
     M, truth = gappy(rng, 100, 120, rank=3, noise=0.0, share=0.4)
     completion = co.complete(M)
@@ -129,6 +130,7 @@ def test_a_quarter_of_an_exact_table_is_enough(draw):
 
 
 @pytest.mark.parametrize("orientation", ["columns", "rows"])
+@pytest.mark.slow
 def test_units_of_a_side_change_nothing_but_units(rng, orientation):
     M, _ = gappy(rng, 40, 30, share=0.7)
     units, levels = 10.0 ** rng.integers(-4, 5, 40), rng.standard_normal(40) * 100
@@ -143,6 +145,7 @@ def test_units_of_a_side_change_nothing_but_units(rng, orientation):
     np.testing.assert_allclose(back(second.to_dense()), first.to_dense(), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_table_and_its_transpose_have_the_same_answer(rng):
     M, _ = gappy(rng, 40, 30)
     one = co.complete(M, method="factor model", orientation="columns")
@@ -153,6 +156,7 @@ def test_a_table_and_its_transpose_have_the_same_answer(rng):
     assert np.sqrt(np.mean(gap**2)) < 0.1  # Other entries are hidden, so that other settings may be chosen.
 
 
+@pytest.mark.slow
 def test_intervals_hold_and_know_where_little_is_known(rng):
     M, truth = gappy(rng, 60, 80, noise=0.5, share=0.6)
     M[:, :5] = np.where(rng.random((60, 5)) < 0.1, truth[:, :5], np.nan)
@@ -175,6 +179,7 @@ def test_observed_entries_are_kept_and_have_no_width(rng):
     assert (low == M[rows, columns]).all() and (high == M[rows, columns]).all()
 
 
+@pytest.mark.slow
 def test_codes_for_missing_do_not_spoil_the_table(rng):
     M, truth = gappy(rng, 120, 80)
     missing = np.isnan(M)
@@ -210,6 +215,7 @@ def error_of(M, truth, **settings):
     return np.sqrt(np.mean((co.complete(M, **settings).to_dense() - truth)[hidden] ** 2))
 
 
+@pytest.mark.slow
 def test_full_columns_that_lack_directions_hand_over_to_the_model(rng):
     """Two full columns of eight directions say little; the others, half seen, say all."""
     M, truth = gappy(rng, 60, 120, rank=8, noise=0.3)
@@ -247,6 +253,7 @@ def test_the_mean_of_a_column_is_inside_its_interval(rng):
     assert held.mean() > 0.75
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_byte(rng, monkeypatch):
     M, _ = gappy(rng, 30, 40)
     first = co.complete(M).to_dense()
@@ -273,6 +280,7 @@ def test_the_rank_that_is_asked_for_is_a_bound(rng):
     assert learned.model.rank == 2
 
 
+@pytest.mark.slow
 def test_entries_of_large_weight_teach_more(rng):
     truth = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 80))
     weights = np.where(rng.random(truth.shape) < 0.25, 100.0, 1.0)
@@ -340,6 +348,7 @@ def test_names_of_methods_are_spelled_in_any_way(rng, name):
     assert co.complete(gappy(rng, 20, 25)[0], method=name).learned is not None
 
 
+@pytest.mark.slow
 def test_small_tables_hide_several_tenths_and_none_twice(rng):
     """200 errors choose and calibrate where there are so many; else five tenths, of entries that differ."""
     from colonnade.model.hidden_entries import far_places, folds_of

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
 import numpy as np
@@ -26,6 +28,7 @@ print(*sorted({f"{k.py_func.__name__} {len(k.signatures)}" for k in used}), sep=
 """
 
 
+@pytest.mark.slow
 def test_tables_with_gaps_anywhere_need_four_compiled_functions_of_one_type_each():
     """Each takes .1 to 1.5 s to compile, and one more time for arrays of another type or order."""
     found = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout.strip()

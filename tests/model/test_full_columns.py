@@ -52,6 +52,7 @@ def test_few_full_columns_and_offsets_of_columns(rng):
 
 
 @pytest.mark.parametrize("size", [300.0, 1e4, 1e12])
+@pytest.mark.slow
 def test_a_typo_in_a_full_column_teaches_nothing(rng, size):
     L, R = low_rank(rng, 60, 90, 3)
     M = L @ R + 0.1 * rng.standard_normal((60, 90))
@@ -81,6 +82,7 @@ def test_exact_data_keep_all_full_columns_however_unlike_an_entry_is(rng):
     assert np.linalg.norm(filled - M) < 1e-12 * np.linalg.norm(M)
 
 
+@pytest.mark.slow
 def test_the_only_full_column_teaches_whatever_is_in_it(rng):
     x = rng.standard_normal(30)
     M = np.outer(x, rng.standard_normal(20)) + 0.1 * rng.standard_normal((30, 20))
@@ -117,6 +119,7 @@ def test_hidden_columns_keep_their_weights(rng):
         np.testing.assert_allclose(completion.to_dense(), found[0].to_dense(), rtol=1e-6, atol=1e-6 * abs(M).max())
 
 
+@pytest.mark.slow
 def test_a_large_column_does_not_hide_the_typo_of_a_full_one(rng):
     L, R = low_rank(rng, 60, 90, 3)
     M = L @ R + 0.1 * rng.standard_normal((60, 90))
@@ -147,6 +150,7 @@ def test_columns_are_not_dropped_until_none_that_teaches_is_left(rng):
     assert co.complete(known).rank >= 1
 
 
+@pytest.mark.slow
 def test_a_typo_does_not_widen_the_means(rng):
     L, R = low_rank(rng, 60, 150, 3)
     M = L @ R + 0.1 * rng.standard_normal((60, 150))

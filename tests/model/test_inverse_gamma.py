@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
+from scipy.special import zeta
 
-from colonnade.model.inverse_gamma import _BOUNDS, _log_likelihood, fit_inverse_gamma
+from colonnade.model.inverse_gamma import _BOUNDS, _log_likelihood, _trigamma, fit_inverse_gamma
 
 
 def groups(rng, shape, beside):
@@ -24,6 +25,11 @@ def test_derivatives_of_the_likelihood_are_those_by_differences(rng, beside):
     _, slopes, second = _log_likelihood(p, *given)
     np.testing.assert_allclose(slopes, approx_fprime(p, lambda p: _log_likelihood(p, *given)[0]), rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(second, approx_fprime(p, lambda p: _log_likelihood(p, *given)[1]), rtol=1e-4, atol=1e-3)
+
+
+def test_trigamma_has_the_digits_of_scipy():
+    x = np.logspace(-3, 9, 2000)
+    np.testing.assert_allclose(_trigamma(x), zeta(2, x), rtol=1e-14)
 
 
 @pytest.mark.parametrize("beside", [False, True])

@@ -197,7 +197,7 @@ def test_no_single_entry_decides_the_noise():
     assert best() == 0
 
 
-@pytest.mark.parametrize("wild", [999.0, 1e100, 1e300])
+@pytest.mark.parametrize("wild", [pytest.param(999.0, marks=pytest.mark.slow), 1e100, 1e300])
 def test_an_outlier_spoils_its_own_column_only(rng, wild):
     M, known = noisy_problem(rng)
     hidden = np.isnan(known)
@@ -264,6 +264,7 @@ def test_few_entries_and_few_columns_are_survived(rng):
             assert np.isfinite(dense[:, j]).all() == Status(completion.status[j]).is_filled
 
 
+@pytest.mark.slow
 def test_the_same_answer_every_time(rng):
     _, known, _ = noisy(rng, n=400)
     one, two = co.complete(known), co.complete(known)
@@ -298,6 +299,7 @@ def decaying(rng, m, n, d, share):
     return M, np.where(seen, M, np.nan), seen
 
 
+@pytest.mark.slow
 def test_a_spectrum_whose_end_is_lost_in_rounding_is_not_exact(rng):
     """In float32 most columns fit to rounding, and have fewer entries than there are directions left."""
     M, known, seen = decaying(rng, 100, 215, 40, 0.12)
@@ -362,7 +364,7 @@ def test_a_row_so_large_that_all_else_is_rounding_beside_it(rng, size):
         assert "recovered" not in completion.certificates().verdict
 
 
-@pytest.mark.parametrize("n_full, s", [(12, 40), (40, 40), (150, 100)])
+@pytest.mark.parametrize("n_full, s", [(12, 40), (40, 40), pytest.param(150, 100, marks=pytest.mark.slow)])
 def test_the_noise_is_found(rng, n_full, s):
     """Whatever noise the prior predicts best with; 5 % is six standard errors of a mean square of 8,000 errors."""
     M = rng.standard_normal((150, 5)) @ rng.standard_normal((5, 280))

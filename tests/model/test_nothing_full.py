@@ -28,6 +28,7 @@ def without_a_full_column(rng, m=30, n=25, r=2, share=0.7):
     return L @ R, np.where(gaps, np.nan, L @ R)
 
 
+@pytest.mark.slow
 def test_exact_data_are_recovered_though_no_column_is_full(rng):
     M, known = without_a_full_column(rng)
     completion = co.complete(known)

@@ -139,13 +139,27 @@ def test_columns_abreast_have_the_bytes_of_columns_alone(rng, r, dtype, kind):
         assert co.solve_columns(space, alone)[0][:, 0].tobytes() == Z[:, j].tobytes()
 
 
+def test_weights_and_arrays_by_hand_need_no_other_compiled_solver(rng):
+    """The solver takes 10 s to be compiled: once for each type of the values."""
+    from colonnade.model.kernels.column_kernels import solve_groups
+
+    space, o = ragged(rng, n=40, r=3, weights=True)
+    none = np.zeros(0, np.int64)
+    expected = co.solve_columns(space, co.Observations(o.shape, o.indptr, o.rows, o.values, np.ones(o.rows.size), none))
+    for index in (np.int32, np.int64):
+        for weights in (None, np.ones(o.rows.size), np.ones(o.rows.size, np.float32)):
+            made = co.Observations(o.shape, o.indptr.astype(index), o.rows.astype(index), o.values, weights, none)
+            np.testing.assert_allclose(co.solve_columns(space, made)[0], expected[0], rtol=1e-10)
+    assert len(solve_groups.signatures) <= 2
+
+
 def test_groups_hold_together_what_belongs_together(rng):
     from colonnade.model.solve import _groups_of_equal_rows
 
     rows = np.array([[0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [4, 5]], np.int32)
-    weights = np.ones(12, np.float32)
+    weights = np.ones(12)
     o = co.Observations((6, 6), np.arange(7) * 2, rows.ravel(), np.ones(12), None, np.zeros(0, np.int64))
-    members, bounds = _groups_of_equal_rows(o, np.zeros(0, np.float32), np.arange(6))
+    members, bounds = _groups_of_equal_rows(o, np.zeros(0), np.arange(6))
     groups = [members[a:b].tolist() for a, b in pairwise(bounds)]
     assert groups == [[0, 2, 3], [1, 4], [5]]
     weights[6] = 2  # column 3 is weighed otherwise

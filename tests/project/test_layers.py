@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -87,19 +88,27 @@ def room_of(module):
     return module.partition(".")[0]
 
 
-IMPORTS = {name: list(imports_of(name)) for name in MODULES}
-ACROSS = [  # (module, function, imported module, name); the root of the package is no room
-    (name, function, module, imported)
-    for name, found in IMPORTS.items()
-    for function, module, imported in found
-    if room_of(name) in ROOMS and module and room_of(module) != room_of(name)
-]
+@cache
+def imports():
+    """The imports of every module; read by the worker that runs these tests, not whenever tests are collected."""
+    return {name: list(imports_of(name)) for name in MODULES}
+
+
+@cache
+def across():
+    """(module, function, imported module, name) of imports between rooms; the root of the package is no room."""
+    return [
+        (name, function, module, imported)
+        for name, found in imports().items()
+        for function, module, imported in found
+        if room_of(name) in ROOMS and module and room_of(module) != room_of(name)
+    ]
 
 
 def test_the_imports_of_every_file_are_seen():
-    assert len(ACROSS) > 500
-    assert (None, "data.observations", "Observations") in IMPORTS["model.solve"]
-    assert ("predict", "model.kernels.sweep_kernels", None) in IMPORTS["model.factor_model"]
+    assert len(across()) > 500
+    assert (None, "data.observations", "Observations") in imports()["model.solve"]
+    assert ("predict", "model.kernels.sweep_kernels", None) in imports()["model.factor_model"]
     assert list(_imports_below(ast.parse("def f():\n import colonnade.model.solve"), [], None)) == [
         ("f", "model.solve", None)
     ]
@@ -118,14 +127,14 @@ def test_every_room_says_what_it_is_for():
 def test_a_room_imports_only_rooms_before_it():
     against = {
         (name, function, module)
-        for name, function, module, _ in ACROSS
+        for name, function, module, _ in across()
         if ROOMS.index(room_of(module)) > ROOMS.index(room_of(name))
     }
     assert against == LATE
 
 
 def test_rooms_take_only_the_version_from_the_root():
-    in_rooms = [found for name, found in IMPORTS.items() if room_of(name) in ROOMS]
+    in_rooms = [found for name, found in imports().items() if room_of(name) in ROOMS]
     taken = {imported for found in in_rooms for _, module, imported in found if not module}
     assert taken == {"__version__"}
 
@@ -133,7 +142,7 @@ def test_rooms_take_only_the_version_from_the_root():
 def test_nothing_private_crosses_a_wall():
     private = [
         f"{name} imports {imported or ''} of {module}"
-        for name, _, module, imported in ACROSS
+        for name, _, module, imported in across()
         if any(part.startswith("_") for part in (*module.split(".")[1:], imported or ""))
     ]
     assert not private
@@ -161,7 +170,7 @@ def test_no_private_attribute_is_used_in_another_room():
 
 
 def test_modules_do_not_import_each_other_in_circles():
-    at_once = {name: {module for function, module, _ in IMPORTS[name] if function is None} for name in MODULES}
+    at_once = {name: {module for function, module, _ in imports()[name] if function is None} for name in MODULES}
     TopologicalSorter(at_once).prepare()
 
 
@@ -171,7 +180,7 @@ def test_compiled_loops_import_nothing_of_ours_but_their_tools():
         "_support.compiling",
         *(f"model.kernels.{name}" for name in ("abreast", "emitter", "inverses", "lanes", "problem", "tiles")),
     }
-    assert {module for name in kernels for _, module, _ in IMPORTS[name]} == allowed
+    assert {module for name in kernels for _, module, _ in imports()[name]} == allowed
 
 
 @pytest.mark.parametrize(
@@ -197,7 +206,7 @@ def test_no_module_hides_a_public_name():
 def test_type_checkers_see_every_public_name():
     seen = {
         (f"{module}.{name}".strip(".") if name else module)
-        for where, module, name in IMPORTS[""]
+        for where, module, name in imports()[""]
         if where == "TYPE_CHECKING"
     }
     loaded = {f"{module}.{name}" for name, module in colonnade._MODULE_OF.items()} | set(colonnade._MODULES.values())

@@ -91,5 +91,5 @@ def test_every_option_says_what_it_does_and_its_default(name):
     for option in (option for each in commands for option in each.params):
         if isinstance(option, click.Option):
             assert option.help and option.help[0].isupper() and option.help.rstrip().endswith("."), option.opts
-            assert "Default: " in option.help or option.show_default, option.opts
+            assert "Default: " in option.help or option.show_default or option.required, option.opts
             assert max(len(part.split()) for part in re.split(r"[.:] ", option.help)) <= 25, option.opts

@@ -32,6 +32,7 @@ def relative(error, M):
 
 
 @pytest.mark.parametrize("table", [gappy, with_faults], ids=["plain", "faults"])
+@pytest.mark.slow
 def test_blocks_of_any_size_are_the_answer_in_memory(rng, tmp_path, table):
     M, known = table(rng)
     path = write_triples(tmp_path / "t.parquet", triples_of(known, rng))
@@ -82,6 +83,7 @@ def test_a_result_in_blocks_draws_explains_and_is_copied(rng, tmp_path):
     np.testing.assert_allclose(told.prediction, stored.entries(i, j), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_sample_that_shows_every_row_predicts_all_columns(rng, tmp_path, monkeypatch):
     M, known = gappy(rng, m=40, n=2_000)
     known[7] = np.nan
@@ -106,6 +108,7 @@ def test_a_sample_that_shows_every_row_predicts_all_columns(rng, tmp_path, monke
     assert stored.verdict.word == "use it"
 
 
+@pytest.mark.slow
 def test_exact_data_are_recovered_where_all_columns_were_learned_from(rng, tmp_path, monkeypatch):
     M, known = gappy(rng, noise=0.0, share=0.4)
     path = write_triples(tmp_path / "t.parquet", triples_of(known, rng))
@@ -140,6 +143,7 @@ def interrupted(stage):
     return stop
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_bytes(rng, tmp_path):
     _, known = gappy(rng)
     path = write_triples(tmp_path / "t.parquet", triples_of(known, rng))

@@ -108,6 +108,7 @@ def test_order_of_the_triples_and_their_files_change_no_byte(rng, tmp_path):
     assert trees[0] == trees[1] == trees[2] and facts[0] == facts[1] == facts[2]
 
 
+@pytest.mark.slow
 def test_size_of_blocks_and_memory_change_no_number(rng, tmp_path):
     path = write_triples(tmp_path / "t.parquet", triples_of(problem(rng), rng))
     sizes = ({"block_entries": 1}, {"block_entries": 77, "memory_limit": 6e8}, {"memory_limit": 2e9}, {})

@@ -35,7 +35,7 @@ def proxy(server):
 def given(request, server, tmp_path):
     """A folder of the bucket with triples in several blocks, how to complete them, and what the local engine finds."""
     rng = np.random.default_rng(8)
-    path = write_triples(tmp_path / "t.parquet", problem(rng, n=300), rng)
+    path = write_triples(tmp_path / "t.parquet", problem(rng, n=120), rng)
     place = f"s3://{BUCKET}/{abs(hash(request.node.name)):x}"
     (Url(place, {**OPTIONS, "endpoint_url": server}) / "x" / "t.parquet").write_bytes(path.read_bytes())
     expected = co.complete_triples(path, tmp_path / "here", block_entries=200, **FIXED)
@@ -167,5 +167,5 @@ def test_the_estimate_of_data_in_a_store_names_workers_and_no_secret(client, giv
     words = [word for key, value in options.items() for word in ("--storage-option", f"{key}={value}")]
     code, out, err = run("complete", place, "--dry-run", "--rank", "3", "--scheduler", client.scheduler.address, *words)
     assert (code, err) == (0, "")
-    assert "entries of a 40 x 300 matrix" in out and "Workers: 1 with 4 threads" in out
+    assert "entries of a 40 x 120 matrix" in out and "Workers: 1 with 4 threads" in out
     assert not any(secret in out for secret in (OPTIONS["key"], OPTIONS["secret"]))

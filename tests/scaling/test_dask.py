@@ -201,6 +201,7 @@ def test_workers_killed_in_the_middle_change_no_byte(client, tmp_path, how_many,
 
 
 @pytest.mark.parametrize("stage, into_folder", [("reading", False), ("solving", True)])
+@pytest.mark.slow
 def test_a_suspended_worker_changes_no_byte_and_hangs_nothing(client, tmp_path, stage, into_folder):
     M = problem(np.random.default_rng(16), n=120)
     client.wait_for_workers(2, timeout=60)
@@ -512,6 +513,7 @@ def listening(pids):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="needs /proc")
+@pytest.mark.slow
 def test_workers_of_our_own_listen_on_loopback_only():
     before = len(listening([os.getpid()]))
     with connected(None, 30.0) as own:

@@ -136,6 +136,7 @@ def private(path):
     return path
 
 
+@pytest.mark.slow
 def test_force_keeps_the_mode_through_every_door(folder):
     completion = co.complete(problem(np.random.default_rng(1)), rank=3)
     names = ["res.csv", "res.parquet", "res.npy", "res.npz", *(["res.zarr"] if find_spec("zarr") else [])]

@@ -86,7 +86,9 @@ def asked_for(known):
     return [completion.basis, completion.coefficients, completion.to_dense()]
 
 
-@pytest.mark.parametrize("figures", [completed, refined, imputed, chosen, fitted, acquired, asked_for])
+@pytest.mark.parametrize(
+    "figures", [completed, refined, pytest.param(imputed, marks=pytest.mark.slow), chosen, fitted, acquired, asked_for]
+)
 @pytest.mark.filterwarnings("ignore:soft_impute")
 def test_bytes_do_not_depend_on_the_number_of_threads(monkeypatch, figures):
     known = noisy_table(np.random.default_rng(0))

@@ -114,6 +114,7 @@ def test_a_residual_over_five_times_the_noise_is_off_the_column_space(rng, times
     assert row.verdict == verdict
 
 
+@pytest.mark.slow
 def test_lemma_2_holds_at_its_number_of_entries():
     """lambda_min(U_O'U_O) m/s >= 1/2 in all columns, with probability at least 0.9 by the lemma; here in every run."""
     for seed in range(5):
@@ -193,6 +194,7 @@ def test_the_uncertainty_does_not_hang_on_the_noise_that_was_told(rng, times):
     assert np.mean(table.verdict[partial] == "recovered") > 0.95
 
 
+@pytest.mark.slow
 def test_columns_of_which_half_is_missed_are_not_recovered(rng):
     """With a long tail of directions most of a column stays open, however little its residual is."""
     m, n, d, s = 100, 400, 200, 70
@@ -242,3 +244,24 @@ def test_the_spectrum_of_nearly_dependent_rows_keeps_its_digits():
     low, condition = _spectrum(scaled[None], np.full((1, 7), 1 / 20), 20)
     np.testing.assert_allclose(low, 1e-12, rtol=1e-8)
     np.testing.assert_allclose(condition, 1e6, rtol=1e-8)
+
+
+def test_variables_that_others_predict_need_no_more_entries(rng):
+    """Samples near the mean have small predictions, which say nothing about what the entries leave open."""
+    loadings = np.array([0.3, 0.4, 0.85, 0.5, 1.5, 0.0])
+    X = rng.standard_normal((150, 1)) * loadings + 0.1 * rng.standard_normal((150, 6))
+    X = 10.0 ** np.arange(6) * np.where(rng.random(X.shape) < 0.15, np.nan, X)
+    for scale in (1.0, 1e-3):
+        table = co.complete(X * scale).certificates()
+        assert list(table.verdict) == ["recovered"] * 5 + ["poor fit"]
+        assert (table.more_entries[:5] == 0).all() and table.more_entries[5] > 0
+
+
+@pytest.mark.parametrize("seen", [[1, 2, 3], [0, 2, 3]])
+def test_a_table_of_one_number_needs_no_more_entries(seen):
+    """Nothing differs, so the model has no loadings, and no entry could tell more."""
+    known = np.full((4, 1), np.nan)
+    known[seen] = -2.5
+    o = co.Observations.from_dense(known, weights=np.array([[1.0], [1], [3], [1]]))
+    table = co.complete(o).certificates()
+    assert list(table.verdict) == ["recovered"] and table.more_entries[0] == 0

@@ -28,6 +28,7 @@ def completions(rng):
         yield co.complete(gappy, method="factor model", orientation=side)
 
 
+@pytest.mark.slow
 def test_draws_keep_what_was_observed_and_spread_as_the_intervals_do(rng):
     for completion in completions(rng):
         draws = completion.sample(2000, random_state=0)
@@ -41,6 +42,7 @@ def test_draws_keep_what_was_observed_and_spread_as_the_intervals_do(rng):
         assert np.abs(off).max() < 5.5 / np.sqrt(2000)
 
 
+@pytest.mark.slow
 def test_entries_of_a_column_and_of_a_row_are_correlated_as_the_model_says(rng):
     M = np.where(rng.random((20, 24)) < 0.3, table(rng, 20, 24), np.nan)
     for side in ("columns", "rows"):
@@ -74,6 +76,7 @@ def test_entries_of_a_column_and_of_a_row_are_correlated_as_the_model_says(rng):
         assert (np.abs(found - told) / size)[off].max() < 0.04
 
 
+@pytest.mark.slow
 def test_drawn_columns_have_the_covariance_of_the_posterior(rng):
     """U A^-1 U' t + t I with A = U_O' U_O + Lambda, and the same variances as `deviations`."""
     completion = co.complete(hide(rng, table(rng), 15, 8)[0], center=True)
@@ -90,6 +93,7 @@ def test_drawn_columns_have_the_covariance_of_the_posterior(rng):
     np.testing.assert_allclose(np.sqrt(np.diag(told)), deviations(completion, rows, np.full(30, j)), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_truth_lies_among_the_draws(rng):
     M = table(rng, 60, 80)
     for known in (hide(rng, M, 25, 20)[0], np.where(rng.random(M.shape) < 0.5, M, np.nan)):
@@ -109,6 +113,7 @@ def test_a_part_has_its_shape_and_names_are_understood(rng):
     assert completion.sample(2, rows=[0]).shape == (2, 1, 9)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_the_type_of_the_data(rng):
     M = table(rng).astype(np.float32)
     for known in (hide(rng, M, 15, 12)[0], np.where(rng.random(M.shape) < 0.5, M, np.float32(np.nan))):
@@ -148,6 +153,7 @@ def test_a_table_without_gaps_is_every_draw(rng):
 
 
 @pytest.mark.filterwarnings("ignore:als did not converge")
+@pytest.mark.slow
 def test_methods_without_intervals_have_no_draws(rng):
     M = np.where(rng.random((30, 40)) < 0.6, table(rng), np.nan)
     with pytest.raises(ValueError, match="ALS has no intervals"):

@@ -49,6 +49,7 @@ def some(rng, mask, count=6):
     return [tuple(map(int, places[k])) for k in rng.choice(len(places), count, replace=False)]
 
 
+@pytest.mark.slow
 def test_contributions_add_up_to_the_prediction(seed, rng):
     for completion in completions(seed):
         size = np.nanmax(np.abs(completion.to_dense()))
@@ -62,6 +63,7 @@ def test_contributions_add_up_to_the_prediction(seed, rng):
 
 
 @pytest.mark.parametrize("side", ["columns", "rows"])
+@pytest.mark.slow
 def test_sums_hold_under_student_noise_and_for_codes_far_away(rng, side):
     gappy = tables(rng, 30, 40)[1]
     known = np.argwhere(~np.isnan(gappy))
@@ -74,6 +76,7 @@ def test_sums_hold_under_student_noise_and_for_codes_far_away(rng, side):
         assert found.prediction == pytest.approx(found.value, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_exact_data_are_explained_to_rounding(seed, rng):
     for completion in completions(seed, noise=0.0):
         for i, j in some(rng, completion.filled_mask(), 3):
@@ -99,6 +102,7 @@ def perturbed(completion, i, j, k, delta):
     return float(model.predict(np.array([row]), np.array([0]))[0])
 
 
+@pytest.mark.slow
 def test_a_weight_is_what_the_prediction_gains_by_one_more_unit_of_an_entry(seed, rng):
     for completion in completions(seed):
         if "Student-t" in completion.choices.get("noise", "") or has_unused(completion):
@@ -110,6 +114,7 @@ def test_a_weight_is_what_the_prediction_gains_by_one_more_unit_of_an_entry(seed
                 assert gained == pytest.approx(0.5 * weight, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_extend_moves_by_the_weights_too(rng):
     full, gappy = tables(rng)
     for completion in (co.complete(full, **PAPER), co.complete(gappy, method="factor model", orientation="columns")):
@@ -127,6 +132,7 @@ def test_extend_moves_by_the_weights_too(rng):
         assert extended.explain(i, n + 1).prediction == pytest.approx(after, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_columns_that_were_added_later_are_no_reasons_of_a_turned_model(rng):
     gappy = tables(rng)[1]
     completion = co.complete(gappy, method="factor model", orientation="rows")
@@ -207,6 +213,7 @@ def test_names_are_understood_and_shown(rng):
         assert ("The model fills rows" in str(found)) is (side == "rows")
 
 
+@pytest.mark.slow
 def test_the_frame_is_of_the_library_that_came_in(rng):
     gappy = tables(rng)[1]
     completion = co.complete(pl.DataFrame(gappy, schema=[f"c{j}" for j in range(30)]), method="factor model")
@@ -251,6 +258,7 @@ def test_an_empty_row_says_why(rng):
     assert np.isnan(found.value) and "could not be filled: the row has no known value" in str(found)
 
 
+@pytest.mark.slow
 def test_a_column_without_entries_is_its_level(rng):
     for known in tables(rng):
         known[:, 3] = np.nan
@@ -285,6 +293,7 @@ def test_input_is_not_changed(seed, rng):
         np.testing.assert_array_equal(completion.coefficients, before[1])
 
 
+@pytest.mark.slow
 def test_float32_is_explained(rng):
     for known in tables(rng):
         completion = co.complete(known.astype(np.float32))

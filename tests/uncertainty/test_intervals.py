@@ -32,6 +32,7 @@ def test_coverage_is_what_it_says_on_gaussian_data(settings):
         assert abs(np.mean(found) - level) < 0.03, (level, np.mean(found))
 
 
+@pytest.mark.slow
 def test_noisy_rows_have_wider_intervals_than_quiet_ones(rng):
     L, R = low_rank(rng, 100, 400, 3)
     noise = np.where(np.arange(100) < 50, 0.1, 1.0)[:, None]
@@ -64,7 +65,8 @@ def test_columns_known_at_few_entries_count_for_what_is_unseen_of_them():
 
 @pytest.mark.parametrize("settings", [{}, {"rank": 4, "center": False, "shrinkage": 0, "refine": 0}])
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
-@pytest.mark.parametrize("n_full, n", [(40, 300), (4, 12)])  # four full columns of rank 4 cannot tell the noise
+# Four full columns of rank 4 cannot tell the noise.
+@pytest.mark.parametrize("n_full, n", [pytest.param(40, 300, marks=pytest.mark.slow), (4, 12)])
 def test_intervals_have_the_unit_of_the_data(rng, unit, n_full, n, settings):
     L, R = low_rank(rng, 120, n, 4)
     known, seen = hide(rng, L @ R + 0.5 * rng.standard_normal((120, n)), n_full, 20)
@@ -96,6 +98,7 @@ def test_large_counts_have_wider_intervals_than_small_ones():
     assert width < 1, "narrower than a constant width of the same coverage"
 
 
+@pytest.mark.slow
 def test_errors_to_one_side_have_intervals_to_that_side(rng):
     """Exponential waiting beside what is usual: an interval about the mean is wider than one with equal tails."""
     L, R = low_rank(rng, 150, 500, 2)
@@ -119,6 +122,7 @@ def test_errors_to_one_side_have_intervals_to_that_side(rng):
 
 
 @pytest.mark.parametrize("kind", ["waiting", "rare"])
+@pytest.mark.slow
 def test_low_levels_hold_where_errors_go_to_one_side(kind):
     """Where the likeliest error is far from 0, half of all errors lie between: they must not be held at any level."""
     found = []
@@ -174,7 +178,7 @@ def test_exact_data_have_no_width(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("noise", [0.0, 1e-6, 0.1])
+@pytest.mark.parametrize("noise", [0.0, 1e-6, pytest.param(0.1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("bounds", [None, (-0.05, 0.05)])
 def test_predictions_of_all_doors_lie_within_their_interval(rng, tmp_path, dtype, noise, bounds):
     """Also those near 0, which are small differences of large terms."""
@@ -278,6 +282,7 @@ def test_columns_of_which_nothing_is_known_have_intervals_that_say_so(rng):
         assert held > 0.6  # twenty columns; of those that know no better, a fifth
 
 
+@pytest.mark.slow
 def test_scalars_have_intervals_within_bounds(rng):
     _, known, _ = noisy(rng, 0.3)
     i, j = np.argwhere(np.isnan(known))[0]
@@ -288,6 +293,7 @@ def test_scalars_have_intervals_within_bounds(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.slow
 def test_predictions_lie_inside_however_they_are_computed(rng, dtype):
     """Counts, whose intervals of half of all entries end at the prediction itself."""
     M = rng.poisson(np.exp(0.5 * rng.standard_normal((100, 2)) @ rng.standard_normal((2, 120)))).astype(dtype)
@@ -302,6 +308,7 @@ def test_predictions_lie_inside_however_they_are_computed(rng, dtype):
 
 
 @pytest.mark.parametrize("kind", ["block", "random"])
+@pytest.mark.slow
 def test_rows_that_no_partial_column_shows(rng, kind):
     """The same rows are read of every column, as by sensors: of the others only the full columns tell."""
     m, n, d, s = 120, 260, 60, 15

@@ -135,6 +135,7 @@ def test_few_and_many_entries_are_solved_alike(rng, s):
         np.testing.assert_allclose(diagonal[k], np.diag(np.linalg.inv(K)), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_full_columns_are_certain_and_bounds_hold(rng):
     M, known, seen = answers(rng)
     mean, low, high = co.complete(known, bounds=(0, 1)).column_means(0.99)
@@ -161,6 +162,7 @@ def test_columns_that_are_not_filled_have_no_mean(rng):
     assert np.isnan([part[j] for part in completion.column_means()]).all()
 
 
+@pytest.mark.slow
 def test_bad_arguments_and_methods_without_intervals_are_refused(rng):
     _, known, _ = noisy(rng)
     completion = co.complete(known)
@@ -210,6 +212,7 @@ def test_the_largest_numbers_spoil_no_other_mean(rng):
     assert (np.abs(mean[others]) < 100).all() and np.isfinite(high[others] - low[others]).all()
 
 
+@pytest.mark.slow
 def test_the_mean_of_a_single_column():
     """One column tells no quantile of its errors; the full ones do."""
     held, widths = [], []
@@ -236,6 +239,7 @@ def test_means_where_full_columns_cannot_tell_the_noise(rng):
     assert 0.8 < np.mean(((low <= truth) & (truth <= high))[5:]) < 0.97
 
 
+@pytest.mark.slow
 def test_means_with_very_unequal_weights(rng):
     """A mean over all rows as they are measured: the noise of each is its own."""
     weights = 10.0 ** rng.uniform(-2, 2, (100, 150))

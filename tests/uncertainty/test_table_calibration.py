@@ -53,6 +53,7 @@ def covered(completion, truth, mask, level=0.9):
     return (low <= truth[i, j]) & (truth[i, j] <= high), j, high - low
 
 
+@pytest.mark.slow
 def test_every_tenth_and_row_holds_where_rows_and_columns_differ(rng):
     L, R = low_rank(rng, 80, 160, 3)
     noise = rng.lognormal(-1, 0.6, (80, 1)) * rng.lognormal(0, 0.6, 160)
@@ -68,6 +69,7 @@ def test_every_tenth_and_row_holds_where_rows_and_columns_differ(rng):
     assert np.mean((shares >= 0.8) & (shares <= 0.98)) > 0.85
 
 
+@pytest.mark.slow
 def test_rows_with_hardly_any_entry_hold_beside_others_that_are_well_known():
     """Errors in well-known rows are small; in rows with 0 to 2 entries 70 % held where that made them narrower."""
     held = []
@@ -113,6 +115,7 @@ def real_odd_columns(rng):
 
 
 @pytest.mark.parametrize("make, least", [(odd_columns, 0.75), (real_odd_columns, 0.65)])
+@pytest.mark.slow
 def test_columns_unlike_all_others_have_wide_intervals_and_a_verdict(rng, make, least):
     """Factors that 15 entries tell are not quite those of the column; with one factor for all it is about a half."""
     held, wider, verdicts = [], [], []
@@ -129,6 +132,7 @@ def test_columns_unlike_all_others_have_wide_intervals_and_a_verdict(rng, make, 
     assert np.mean(verdicts == "recovered") < 0.1 and np.mean(verdicts == "poor fit") > 0.6
 
 
+@pytest.mark.slow
 def test_constant_rows_are_predicted_to_the_last_digit(rng):
     X = np.exp(rng.standard_normal((30, 1)) + rng.standard_normal((30, 40)))
     X[3], X[7] = 0.0, 0.1

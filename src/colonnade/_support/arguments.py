@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
+from collections.abc import Callable
 from datetime import date
 from functools import partial
 from inspect import signature
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -246,8 +248,30 @@ def shown(name, width: int = 40) -> str:
     return repr(text) if len(text) <= width else repr(text[: width - 3] + "...")
 
 
+class FileLines(NamedTuple):
+    """Names, or None, with a function that says on which line of a file each stands, or None if it cannot."""
+
+    names: Any
+    line_of: Callable[[int], int | None]
+
+    def in_words(self, k: int) -> list[str]:
+        """Name and line, as far as they are known."""
+        line = self.line_of(int(k))
+        return [*names_of(self.names, k), *([] if line is None else [f"line {line:,}"])]
+
+
+def names_of(names, k: int) -> list[str]:
+    """The name of row or column k in a list, with its line if it is from a file; empty if it has none."""
+    if isinstance(names, FileLines):
+        return names.in_words(k)
+    return [] if names is None else [shown(names[k])]
+
+
 def named(names, k: int):
-    """Row or column k for a message: its name if there are names, else its number."""
+    """Row or column k for a message: its name if there are names, else its number; and its line in a file."""
+    if isinstance(names, FileLines):
+        found = [*([str(int(k))] if names.names is None else []), *names.in_words(k)]
+        return " ".join([found[0], *(f"({line})" for line in found[1:])])
     return int(k) if names is None else shown(names[k])
 
 

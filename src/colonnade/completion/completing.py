@@ -170,7 +170,7 @@ def _solved_by_factor_model(learned: Learned, o: Observations, bounds) -> Soluti
 def _words_of_factor_model(learned: Learned, solution: Solution) -> dict:
     o = solution.observations
     choices = choices_of(o.origin) | learned.choices | empty_rows_in_words(o, learned.is_turned)
-    whole, names = Whole(o), (o.row_names, o.column_names)
+    whole, names = Whole(o), o.names_in_messages
     choices |= outliers_in_words(found_at(o, outliers(learned, o.with_relative_weights())), names)
     return choices | data_in_words(whole, screened(whole), NOTHING, names, 0.0, solution.bounds)
 
@@ -232,5 +232,5 @@ def _solve_here(space, observations, unused, *, penalty, progress):
 
 def _words_of_data(solution: Solution, screening: Screening) -> dict:
     o = solution.observations
-    unused, names = found_at(o, in_partial_columns(o, solution.unused)), (o.row_names, o.column_names)
+    unused, names = found_at(o, in_partial_columns(o, solution.unused)), o.names_in_messages
     return data_in_words(Whole(o), screening, unused, names, solution.noise_variance, solution.bounds)

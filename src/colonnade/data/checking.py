@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._support.arguments import as_count, as_indices, refuse_mask, shown
+from .._support.arguments import as_count, as_indices, names_of, refuse_mask
 from .._support.numbers import BLOCK_CELLS, numbers_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def checked_weights(weights, seen) -> np.ndarray:
 def place_of(row, column, names) -> str:
     """Row and column of an entry for a message, by number and by name."""
     numbered = zip(("row", "column"), (row, column), names, strict=True)
-    return ", ".join(f"{side} {k}" + ("" if given is None else f" ({shown(given[k])})") for side, k, given in numbered)
+    found = ((side, k, ", ".join(names_of(given, k))) for side, k, given in numbered)
+    return ", ".join(f"{side} {k}" + (f" ({name})" if name else "") for side, k, name in found)
 
 
 def place_in(indptr, rows, at: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .._support.arguments import as_choice, as_indices, as_names, as_shape, shown
+from .._support.arguments import FileLines, as_choice, as_indices, as_names, as_shape, shown
 from .._support.numbers import BLOCK_CELLS, before_rounding, first_rounded, rounded_words
 from .checking import (
     check_arrays,
@@ -37,7 +37,7 @@ class Observations:
     shape : (int, int)
     indptr : int64 array of shape (n + 1,)
         Column j owns ``rows[indptr[j]:indptr[j + 1]]`` and the values beside them.
-    rows : integer array of shape (nnz,)
+    rows : int32 array of shape (nnz,), of a matrix with 2**31 rows or more int64
         Increasing within a column, each row at most once.
     values : float32 or float64 array of shape (nnz,)
     weights : float array of shape (nnz,) or None
@@ -65,6 +65,18 @@ class Observations:
 
     def __post_init__(self):
         check_arrays(self)
+        # One type for each, because the solver takes seconds to be compiled for another.
+        object.__setattr__(self, "indptr", self.indptr.astype(np.int64, copy=False))
+        object.__setattr__(self, "rows", self.rows.astype(index_dtype(self.shape[0]), copy=False))
+
+    @property
+    def names_in_messages(self) -> tuple:
+        """Names of rows and of columns, or None; where the data are lines of a file, with the lines."""
+        line_of = getattr(self.origin, "line_of", None)
+        if line_of is None:
+            return self.row_names, self.column_names
+        rows, columns = self.origin.oriented((self.row_names, self.column_names))
+        return self.origin.oriented((FileLines(rows, line_of), columns))
 
     @classmethod
     def from_dense(

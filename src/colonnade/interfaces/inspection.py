@@ -17,7 +17,7 @@ from ..model.full_columns.outlier_screening import Whole, found_at, screened, sc
 from .skew import about_logarithms
 
 _SHOWN_VALUES = 30  # Singular values that are reported.
-_FEW = 3  # Known values; a row or column with fewer is filled mostly by typical values.
+_FEW = 3  # Known values; fewer say hardly how a row or column differs from others.
 _LARGE = 20_000_000  # Cells of complete columns above which only the first 50 directions are computed, for time.
 
 
@@ -77,9 +77,7 @@ def inspect_observations(o: Observations) -> Inspection:
     m, n = o.shape
     if o.values.size == 0:
         raise ValueError(nothing_known(o.shape))
-    whole = Whole(o)
-    screening = screened(whole)
-    cleaned = screening.cleaned(o)
+    cleaned = screened(Whole(o)).cleaned(o)
     columns = _side(o.n_observed, m)
     rows = _side(np.bincount(o.rows, minlength=m), n)
     n_learnable = (m - rows["empty"]) * (n - columns["empty"])
@@ -96,11 +94,15 @@ def inspect_observations(o: Observations) -> Inspection:
         "spectrum": _spectrum(cleaned) if columns["full"] else None,
         "trial": learn(o, cleaned=cleaned).choices if method == "full columns" and columns["partial"] else None,
     }
-    none = found_at(o, np.zeros(0, np.int64))
-    outliers = screened_in_words(whole, screening, none, (o.row_names, o.column_names), is_used=False)
-    advice = [f"Check the data first: {outliers}."] if outliers else []
     about_skew = [] if method is None else about_logarithms(o)
-    return Inspection(facts, advice=[*advice, *about_skew, *_advice(o, facts)])
+    return Inspection(facts, advice=[*about_outliers(o), *about_skew, *_advice(o, facts)])
+
+
+def about_outliers(o: Observations) -> list[str]:
+    """A sentence that names the most suspicious value; none if there is no such value."""
+    whole, none = Whole(o), found_at(o, np.zeros(0, np.int64))
+    outliers = screened_in_words(whole, screened(whole), none, o.names_in_messages, is_used=False)
+    return [f"Check the data first: {outliers}."] if outliers else []
 
 
 def _verdict(method: str | None, reason: str, columns: dict) -> str:
@@ -219,9 +221,10 @@ def _advice_for_all_columns(o: Observations) -> list[str]:
         empty, thin = np.flatnonzero(counts == 0), np.flatnonzero((counts > 0) & (counts < min(_FEW, whole)))
         advice += _about_empty(side, names, empty)
         if thin.size:
+            their = "its" if thin.size == 1 else "their"
             advice.append(
-                f"{_named(side, names, thin)} with fewer than {_FEW} known values {_are(thin.size)} filled mostly by"
-                " typical values. Measure more values."
+                f"{_named(side, names, thin)} with fewer than {_FEW} known values {_are(thin.size)} hard to predict."
+                f" Look at {their} intervals, or measure more values."
             )
     return advice
 
@@ -229,9 +232,11 @@ def _advice_for_all_columns(o: Observations) -> list[str]:
 def _about_empty(side: str, names, empty) -> list[str]:
     if not empty.size:
         return []
-    stay, get = ("stays", "gets") if empty.size == 1 else ("stay", "get")
+    it, its = ("it", "its") if empty.size == 1 else ("them", "their")
+    how = " (--ignore, ignore=...)" if side == "column" else ""
     return [
-        f"{_named(side, names, empty)} without any value {stay} empty or {get} typical values. Measure some values."
+        f"{_named(side, names, empty)} without any value cannot be predicted. Leave {it} out{how}, or measure some of"
+        f" {its} values."
     ]
 
 

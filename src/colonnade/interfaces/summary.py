@@ -80,8 +80,8 @@ def _trust(completion, table) -> list[str]:
     suspect = completion.choices.get("suspicious values")
     first = [f"check the data first: {suspect}"] if suspect else []
     lines = verdicts_in_words(completion, table)
-    if completion.verdict.word == "do not use it":  # A column of noise about a level is recovered, but to no use.
-        lines = [line for line in lines if not line.endswith(" recovered")]
+    if completion.verdict.word == "do not use it":  # A column of noise about a level is well determined, to no use.
+        lines = [line for line in lines if not line.endswith(" well determined")]
     return first + lines
 
 
@@ -136,7 +136,14 @@ def not_filled(summary: dict) -> list[str]:
         return rows
     named = ", ".join(one["name"] or str(one["column"]) for one in some[:3]) + (", ..." if count > 3 else "")
     reason = some[0]["message"].partition(";")[0] if summary["trust"] else some[0]["message"]  # Trust has the remedy.
-    return [f"Not filled: {counted(count, 'column')} ({named}). {'It' if count == 1 else 'The first'} {reason}.", *rows]
+    which = (
+        "It"
+        if count == 1
+        else "Each"
+        if count == len(some) and len({one["message"] for one in some}) == 1
+        else "The first"
+    )
+    return [f"Not filled: {counted(count, 'column')} ({named}). {which} {reason}.", *rows]
 
 
 def notebook_html(completion) -> str:

@@ -86,6 +86,8 @@ class Plan:
                 f"This table of {m:,} x {n:,} values is too small to plan for: a plan would measure"
                 f" {100 * self.practical.share:.3g} % of it. Measure all of it."
             )
+        if not self.practical.fits:
+            return _practical_line(self)
         numbers = [_practical_line(self), _guaranteed_line(self), *_noise_lines(self)]
         return "\n".join([*numbers, self.practical_source])
 
@@ -327,7 +329,10 @@ def _practical_line(plan: Plan) -> str:
     (m, n), size = plan.shape, plan.practical
     d, s = size.n_full_columns, size.n_entries
     if not size.fits:
-        return f"Measure the whole matrix: it would take {d:,} columns and {s:,} entries with replacement."
+        return (
+            f"Measure the whole matrix of {m:,} x {n:,} values. A plan would need {d:,} columns in full and {s:,}"
+            " entries of every other column, which saves nothing."
+        )
     return (
         f"Measure {d:,} of {n:,} columns in full and {s:,} of {m:,} entries of every other column, "
         f"drawn with replacement: {100 * size.share:.3g} % of the matrix."
@@ -350,7 +355,8 @@ def _noise_lines(plan: Plan) -> list[str]:
     if math.isinf(plan.expected_error):
         return [f"{start} are too few: some columns are not determined ({plan.error_source})."]
     total = math.sqrt((plan.expected_error + plan.column_space_error) / plan.shape[0])
+    raised = f" Noise in the full columns raises it to about {total:.3g}; more full columns lower it."
     return [
-        f"{start} leave a typical error of {plan.expected_rms:.3g} per entry ({plan.error_source}). "
-        f"Noise in the full columns raises it to about {total:.3g}; more full columns lower it."
+        f"{start} leave a typical error of {plan.expected_rms:.3g} per entry ({plan.error_source})."
+        + (raised if math.isfinite(total) else "")
     ]

@@ -17,7 +17,7 @@ from .._support.threads import in_threads
 from .packed import as_int64
 from .table import Entries, ScaledTable, Summands, pieces
 
-TAIL = 0.02  # Weight of the even spectrum; .01 to .1 change the error by less than 3 % (docs/settings.md).
+TAIL = 0.02  # Weight of the even spectrum; .01 to .1 change the error by less than 3 % (docs/ablation.md).
 WEIGHING_STEPS = 10  # Weights of Student-t noise and coefficients in turn; 5 and 60 give the same error to 0.1 %.
 
 

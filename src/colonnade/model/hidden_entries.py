@@ -12,7 +12,7 @@ from .table import ScaledTable, scaled_table
 
 HIDDEN_SHARE = 0.1  # Share of the entries; a twentieth or a fifth choose the same settings on most tables.
 _PATTERN_SHARE = 0.2  # Share of the complete columns or rows that is hidden where gaps follow a pattern.
-_MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
+MOST_HIDDEN = 200_000  # Entries; more tell nothing new.
 COMPLETE = 10  # Complete columns, or else complete rows, from which these and not hidden entries decide the side.
 FEW = 60  # Entries below which nothing is hidden: the settings would be chosen by chance.
 OUTLIER = 5.0  # Spreads beyond which a hidden error counts no more: typing errors must not choose the settings.
@@ -47,8 +47,8 @@ class Fold:
         errors = np.abs(self.values - predicted)
         with np.errstate(over="ignore"):
             squares = [np.minimum(errors / unit, OUTLIER) ** 2 for unit in self.units]
-        sizes = [np.sqrt(np.average(each, weights=self.weights)) for each in squares]
-        return HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, *map(float, sizes))
+        by_row, by_column = (float(np.sqrt(np.average(each, weights=self.weights))) for each in squares)
+        return HeldOutEntries(self.rows, self.columns, self.values, predicted, deviations, by_row, by_column)
 
 
 def folds_of(o: Observations, far, rng) -> list[np.ndarray]:
@@ -83,11 +83,11 @@ def hidden_places(o: Observations, rng) -> np.ndarray:
     able = in_gappy_columns(o)
     if able.sum() * HIDDEN_SHARE < FEW:
         able[:] = True
-    share = min(HIDDEN_SHARE, _MOST_HIDDEN / able.sum())
+    share = min(HIDDEN_SHARE, MOST_HIDDEN / able.sum())
     drawn = np.flatnonzero((rng.random(total) < share) & able)
     drawn = np.union1d(drawn, _hidden_by_pattern(o, rng))
-    drawn = _leaving_two(drawn, o.columns_of(drawn), o.n_observed)
-    return _leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
+    drawn = leaving_two(drawn, o.columns_of(drawn), o.n_observed)
+    return leaving_two(drawn, o.rows[drawn], np.bincount(o.rows, minlength=o.shape[0]))
 
 
 def _hide_rows(o: Observations) -> bool:
@@ -117,7 +117,7 @@ def _hidden_by_pattern(o: Observations, rng) -> np.ndarray:
     if not _hide_rows(o):
         return np.zeros(0, np.int64)
     m, full, partial = o.shape[0], o.full_columns, o.partial_columns[o.n_observed[o.partial_columns] > 0]
-    n_hidden = max(2, min(int(_PATTERN_SHARE * full.size), _MOST_HIDDEN // m))
+    n_hidden = max(2, min(int(_PATTERN_SHARE * full.size), MOST_HIDDEN // m))
     chosen, like = np.sort(rng.choice(full, n_hidden, replace=False)), rng.choice(partial, n_hidden)
     # The entry of row i of a full column stands at indptr + i.
     seen = [o.rows[o.indptr[j] : o.indptr[j + 1]] for j in like]
@@ -130,7 +130,7 @@ def far_places(o: Observations) -> np.ndarray:
     return np.flatnonzero(np.minimum(np.abs(by_row), np.abs(by_column)) > _FAR)
 
 
-def _leaving_two(drawn, groups, counts) -> np.ndarray:
+def leaving_two(drawn, groups, counts) -> np.ndarray:
     """Drawn places whose group keeps two entries or more."""
     left = counts - np.bincount(groups, minlength=counts.size)
     return drawn[left[groups] >= 2]

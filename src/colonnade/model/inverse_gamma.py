@@ -80,19 +80,30 @@ def _log_likelihood(p, half, t, half_beside, t_beside, weights) -> tuple[float, 
 
     These two hardly depend on each other where a is large.
     """
-    from scipy.special import digamma, gammaln, zeta
+    from scipy.special import digamma, gammaln
 
     prior = np.exp([p[0], p[0] + p[1]])
     a, b = prior[0] + half_beside, prior[1] + t_beside
     more, wide = a + half, b + t
     value = weights * (gammaln(more) - gammaln(a) + a * np.log(b) - more * np.log(wide))
     slopes = digamma(more) - digamma(a) + np.log(b) - np.log(wide), a / b - more / wide
-    # The derivative of digamma is zeta(2, x).
-    second = zeta(2, more) - zeta(2, a), 1 / b - 1 / wide, more / wide**2 - a / b**2
+    second = _trigamma(more) - _trigamma(a), 1 / b - 1 / wide, more / wide**2 - a / b**2
     by = prior * [float((weights * x).sum()) for x in slopes]
     aa, ab, bb = (float((weights * x).sum()) for x in second)
     by_logs = np.outer(prior, prior) * [[aa, ab], [ab, bb]] + np.diag(by)
     return float(value.sum()), _FROM_LOGS.T @ by, _FROM_LOGS.T @ by_logs @ _FROM_LOGS
+
+
+def _trigamma(x) -> np.ndarray:
+    """The derivative of digamma at x > 0: SciPy's, which is zeta(2, x), takes ten times as long.
+
+    psi'(x) = sum over k < 8 of 1 / (x + k)^2 + psi'(x + 8), the last by its series in 1 / (x + 8).
+    """
+    x = np.asarray(x, np.float64)
+    y = 1 / (x + 8)
+    s = y * y
+    series = y + s / 2 + y * s * (1 / 6 - s * (1 / 30 - s * (1 / 42 - s * (1 / 30 - s * (5 / 66 - s * 691 / 2730)))))
+    return series + sum(1 / (x + k) ** 2 for k in range(8))
 
 
 def _climbed(gain, p) -> np.ndarray:

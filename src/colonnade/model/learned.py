@@ -24,6 +24,9 @@ class HeldOutEntries:
         In the units of the data; the deviations are predicted too.
     by_row, by_column : float
         Root mean square errors in units of the rows' and of the columns' spread, weighted for the gaps.
+    like_gaps : bool
+        Whether they were hidden together in the pattern of the gaps: see `gap_pattern`. The deviations are then those
+        to be expected of the final fit, had it not seen them.
     """
 
     rows: np.ndarray
@@ -33,6 +36,7 @@ class HeldOutEntries:
     deviations: np.ndarray
     by_row: float
     by_column: float
+    like_gaps: bool = False
 
     def joined(self, other: HeldOutEntries) -> HeldOutEntries:
         """These entries and others, which another fit of the same settings has not seen."""
@@ -46,10 +50,15 @@ class HeldOutEntries:
     def _errors(self) -> tuple[float, float]:
         return self.by_row, self.by_column
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """Of the errors."""
+        return np.abs(self.truth - self.predicted)
+
     def scores(self) -> np.ndarray:
         """Sizes of the errors in predicted standard deviations, rising."""
         known = self.deviations > 0
-        return np.sort(np.abs(self.truth - self.predicted)[known] / self.deviations[known])
+        return np.sort(self.sizes[known] / self.deviations[known])
 
 
 @dataclass(eq=False)

@@ -23,7 +23,6 @@ from .table import scaled_table, side_of_units
 _MOST_ENTRIES = 300_000  # Entries beyond which a trial of the factor model takes longer than filling the table.
 FEW_FULL = 0.1  # Share of a large table's entries in full columns below which all entries together say more.
 _MOST_FULL = 0.5  # Share of the entries in full columns from which these are trusted, if nothing speaks against it.
-_LIKELY = 1.0  # Standard errors by which the first trial of the factor model must beat full columns with most entries.
 
 
 def better_factor_model(o: Observations, orientation="auto", seed: int = 0, progress=None, **limits) -> Learned | None:
@@ -48,7 +47,7 @@ def better_factor_model(o: Observations, orientation="auto", seed: int = 0, prog
     if trial is None:
         return None if has_most else _because(reason, learn_table(o, **given))
     gains = _gains(o, trial)
-    if is_no_chance(-gains) or (has_most and not is_no_chance(gains, _LIKELY)):
+    if is_no_chance(-gains) or (has_most and not is_no_chance(gains)):
         return None
     learned = _because(reason, learn_table(o, **given))
     if learned.is_exact or learned.held_out is None:

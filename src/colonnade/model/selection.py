@@ -16,10 +16,12 @@ import numpy as np
 from ..data.observations import Observations
 from .exact import exact_fit
 from .factor_model import FactorModel, Settings
+from .gap_pattern import held_out_like_gaps
 from .hidden_entries import (
     COMPLETE,
     FEW,
     HIDDEN_SHARE,
+    OUTLIER,
     Fold,
     far_places,
     folds_of,
@@ -28,6 +30,7 @@ from .hidden_entries import (
     rows_decide,
 )
 from .learned import HeldOutEntries, Learned
+from .leaving_out import is_no_chance
 from .sweeps import Sweeps
 from .table import ScaledTable, scaled_table, side_of_units
 
@@ -101,7 +104,7 @@ def learn_table(
     mixed = side_of_units(o) if orientation == "auto" else None
     sides = _sides(o, orientation, mixed)
     if folds:
-        trials = _Trials(o, folds, far.size > 0, report, memory)
+        trials = _Trials(o, folds, far.size > 0, report, memory, mixed)
         winner = _choose(trials, sides, rank, orientation == "auto" and mixed is None)
     else:
         winner = _Candidate(sides[0], Settings(_most_directions(o, rank, memory)), None, None)
@@ -113,6 +116,9 @@ def learn_table(
     model = sweeps.run(winner.n_more, 0.0) if folds else sweeps.run(_UNTESTED_SWEEPS, _TOLERANCE)
     is_close = may_be_exact and float(np.median(model.noise)) < _LITTLE_NOISE
     exact = exact_fit(table, model, o.values.dtype) if is_close else None
+    if winner.held_out is not None and exact is None:
+        like_gaps = held_out_like_gaps(o, model, winner.is_turned, _LARGE, rng)
+        winner = winner if like_gaps is None else replace(winner, held_out=like_gaps)
     report(6, 6)
     words = _in_words(winner, model, exact, orientation, rank, mixed, o)
     return Learned(exact or model, winner.is_turned, winner.held_out, exact is not None, words)
@@ -150,10 +156,10 @@ class _Candidate:
 class _Trials:
     """Fits to the entries that are not hidden, judged by those that are; of a small table for several folds."""
 
-    def __init__(self, o: Observations, folds, has_far: bool, report, memory: float = _MOST_MEMORY):
+    def __init__(self, o: Observations, folds, has_far: bool, report, memory: float = _MOST_MEMORY, mixed=None):
         self.folds, self.is_large = [Fold(o, hidden) for hidden in folds], o.values.size > _LARGE
         self.seen, self.has_far, self.report = self.folds[0].seen[False], has_far, report
-        self.memory = memory
+        self.memory, self.mixed = memory, mixed
 
     def most_directions(self, rank) -> int:
         return _most_directions(self.seen, rank, self.memory)
@@ -165,6 +171,19 @@ class _Trials:
         model = sweeps[0].run(_STOPS[0] if start is None else _WARM_SWEEPS, 10 * _TOLERANCE)
         # The final fit of a large table begins where the trial ended.
         return replace(self._judged(is_turned, [model]), start=model, n_more=_WARM_SWEEPS)
+
+    def is_better(self, other: _Candidate, best: _Candidate) -> bool:
+        """Whether the other candidate takes the place of the best.
+
+        Against the side that seems to have units of its own, only errors in these units count, and only if their
+        difference is no chance.
+        """
+        if self.mixed is None or other.is_turned is best.is_turned:
+            return other.ratio(best) < _needed(best, other)
+        unit = np.concatenate([fold.units[self.mixed == "columns"] for fold in self.folds])
+        with np.errstate(over="ignore"):
+            before, after = (np.minimum(c.held_out.sizes / unit, OUTLIER) ** 2 for c in (best, other))
+        return is_no_chance(before - after)
 
     def finished(self, best: _Candidate) -> _Candidate:
         """The best candidate after further sweeps, if these predict hidden entries better."""
@@ -196,16 +215,16 @@ class _Trials:
 
 
 def _sides(o: Observations, orientation: str, mixed: str | None) -> tuple[bool, ...]:
-    """Whether the model is turned: as given, as units or complete rows say, or both, which hidden entries decide.
+    """Whether the model is turned: as given, as complete rows say, or both, which hidden entries decide.
 
-    A side whose lines have different units needs units of its own, however few entries there are to test it.
+    A side whose lines seem to differ in unit comes first, and stays where there are few entries to test it.
     Gaps beside complete rows may follow a pattern, as where an instrument reads some wavelengths only. Hidden entries
     lie where it reads, and tell nothing of the other wavelengths.
     """
     if orientation != "auto":
         return (orientation == "rows",)
     if mixed is not None:
-        return (mixed == "columns",)
+        return mixed == "columns", mixed != "columns"
     if o.full_columns.size >= COMPLETE:
         return (False,)
     return (True,) if rows_decide(o) else (False, True)
@@ -224,7 +243,7 @@ def _choose(trials: _Trials, sides, rank, may_share_unit: bool) -> _Candidate:
         # The sweeps of a large table begin where the best ones ended, which saves most of them.
         start = best.model if trials.is_large and side is best.is_turned else None
         other = trials.judge(side, settings, start)
-        if other.ratio(best) < _needed(best, other):
+        if trials.is_better(other, best):
             best = other
     if rank == "auto":
         best = (_with_more_directions if trials.is_large else _with_other_rank)(trials, best)
@@ -324,9 +343,9 @@ def _in_words(winner: _Candidate, model: FactorModel, exact, orientation, rank, 
     """What `choices` says."""
     filled, other = ("rows", "columns") if winner.is_turned else ("columns", "rows")
     why = "as given" if orientation != "auto" else "chosen by cross-validation" if winner.model is not None else ""
-    if mixed is not None:
+    if mixed == other:
         why = f"because {mixed} differ in unit"
-    elif orientation == "auto" and rows_decide(o):
+    elif orientation == "auto" and mixed is None and rows_decide(o):
         why = "because some rows and no columns are complete"
     own = "level" if winner.settings.one_unit else "unit and level"
     noise = f"each {other[:-1]} has its own variance" if winner.settings.row_noise else f"one variance for all {other}"

@@ -156,7 +156,8 @@ def _solve_partial(U, center, observations, penalty, partial, written, n_threads
     from .kernels.problem import UNSETTLED, Problem, workspace
 
     o, (Z, status) = observations, written
-    weights = np.zeros(0, np.float32) if o.weights is None else o.weights
+    # One type, because the solver takes seconds to be compiled for another.
+    weights = np.zeros(0) if o.weights is None else o.weights.astype(np.float64, copy=False)
     center = np.zeros(0, U.dtype) if center is None else center
     members, bounds = _groups_of_equal_rows(o, weights, partial)
     n_penalised = int((penalty > 0).sum())
@@ -182,7 +183,7 @@ def _groups_of_equal_rows(o: Observations, weights, partial) -> tuple[np.ndarray
     """The partial columns, those with the same rows and weights side by side, and where each group begins."""
     from .kernels import column_kernels
 
-    bits = weights.view(np.uint32 if weights.dtype.itemsize == 4 else np.uint64)
+    bits = weights.view(np.uint64)
     alone = partial, np.arange(partial.size + 1)
     for most in (8, o.rows.size):  # The first few rows mostly show that no two columns are alike.
         hashes = column_kernels.row_set_hashes(o.indptr, o.rows, bits, partial, most)

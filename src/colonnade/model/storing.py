@@ -27,7 +27,7 @@ def facts_of_learned(learned: Learned) -> dict:
         "n_sweeps": learned.model.n_sweeps,
         "is_turned": learned.is_turned,
         "is_exact": learned.is_exact,
-        "held_out": None if held_out is None else [repr(held_out.by_row), repr(held_out.by_column)],
+        "held_out": None if held_out is None else [repr(held_out.by_row), repr(held_out.by_column), held_out.like_gaps],
     }
 
 
@@ -45,7 +45,7 @@ def learned_from(facts: dict, arrays: dict, choices: dict) -> Learned:
     model = FactorModel(*(arrays[f"model_{name}"] for name in _OF_MODEL), settings, int(facts["n_sweeps"]))
     held_out = None
     if facts["held_out"] is not None:
-        held_out = HeldOutEntries(
-            *(arrays[f"held_out_{name}"] for name in _OF_HELD_OUT), *(float(x) for x in facts["held_out"])
-        )
+        by_row, by_column, like_gaps = facts["held_out"]
+        found = (arrays[f"held_out_{name}"] for name in _OF_HELD_OUT)
+        held_out = HeldOutEntries(*found, float(by_row), float(by_column), bool(like_gaps))
     return Learned(model, bool(facts["is_turned"]), held_out, bool(facts["is_exact"]), choices)

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._support.arguments import shown
 from .._support.html import html_lines, html_table
+from .column_verdict import ColumnVerdict
 
 _SHOWN = 20  # Columns that a notebook shows; the others are counted.
 
@@ -31,9 +32,9 @@ class Certificates(np.recarray):
             return None  # Some fields only: a notebook shows them as text.
         table = self.reshape(-1)
         words, counts = np.unique(table["verdict"], return_counts=True)
-        said = ", ".join(f"{count:,} {word}" for word, count in zip(words, counts))
+        said = ", ".join(f"{count:,} {_shown(word)}" for word, count in zip(words, counts))
         names = table.dtype.names or ()
-        rows = [[self._name(one["column"]), *(_cell(one[name]) for name in names[1:])] for one in table[:_SHOWN]]
+        rows = [[self._name(one["column"]), *(_cell(name, one[name]) for name in names[1:])] for one in table[:_SHOWN]]
         more = [f"... and {table.size - _SHOWN:,} more columns"] if table.size > _SHOWN else []
         return f"<div>{html_lines([f'Columns: {said}.'])}{html_table(names, rows)}{html_lines(more)}</div>"
 
@@ -41,5 +42,12 @@ class Certificates(np.recarray):
         return str(column) if self.column_names is None else shown(self.column_names[column])
 
 
-def _cell(value) -> str:
+def _cell(field: str, value) -> str:
+    if field == "verdict":
+        return _shown(value)
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _shown(verdict) -> str:
+    """A verdict as people read it; a record may hold any word."""
+    return ColumnVerdict(str(verdict)).shown if str(verdict) in set(ColumnVerdict) else str(verdict)

@@ -59,8 +59,10 @@ def certify(completion) -> Certificates:
         more_entries : how many more entries of the column would help: 0 where it is recovered, all that are missing
             where only measuring it in full would
         verdict : one of the following, or what the status says.
-            "recovered": the uncertainty is below the noise of one entry, or below a tenth of the prior's spread.
-            "approximate": the uncertainty is larger, or the full columns are too few to estimate the noise.
+            "recovered": well determined. The uncertainty of the fit is below the noise of one entry, or below a tenth
+            of the prior's spread. The noise itself stays: see `Completion.interval`.
+            "approximate": partly determined. The uncertainty is larger, or the full columns are too few to estimate
+            the noise.
             "weakly determined": noise may grow more than tenfold, or over half of the prior's spread is still open.
             "unchecked": no entry is left to test the fit.
             "poor fit": the residual or the errors of entries left out are at least half of their spread, or the

@@ -21,15 +21,19 @@ class ColumnVerdict(StrEnum):
         What would help, with places for the number of values and the words for one column or several.
     predicates : tuple of two str
         What is said of one column, and of several.
+    shown : str
+        The verdict as people read it. A column whose entries decide is well determined, however large its noise is.
     """
 
     remedy: str | None
     predicates: tuple[str, ...]
+    shown: str
 
     def __new__(cls, word: str, remedy: str | None = None, *predicates: str):
         self = str.__new__(cls, word)
         self._value_, self.remedy = word, remedy
-        self.predicates = predicates or (f"is {word}", f"are {word}")
+        self.shown = {"recovered": "well determined", "approximate": "partly determined"}.get(word, word)
+        self.predicates = predicates or (f"is {self.shown}", f"are {self.shown}")
         return self
 
     FULL = "observed in full"
@@ -68,9 +72,9 @@ class ColumnVerdict(StrEnum):
     )
     NO_OBSERVATION = (
         "no observation",
-        "measure at least {more:,} {values}{each}",
-        "has no observation",
-        "have no observation",
+        "measure about {more:,} {values}{each}, or leave {them} out with ignore",
+        "has no known value",
+        "have no known value",
     )
     OVERFLOW = "overflow", "rescale the data", "overflows", "overflow"
 

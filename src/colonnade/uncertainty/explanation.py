@@ -13,6 +13,7 @@ from .._support.arguments import shown
 from .._support.printable import printable
 from ..data.frames import frame_of_columns
 from ..data.observations import Observations
+from .column_verdict import ColumnVerdict
 
 _SHOWN = 8  # Known entries that are named in words; the frame has all.
 
@@ -206,7 +207,7 @@ class Explanation:
                 lines.append(f"Leverage: measuring it would move the fit {share} to the measured value.")
         if self.verdict is not None:
             cure = "" if self.remedy is None else f"; {self.remedy}"
-            lines.append(f"Column {_name(self.column)}: {self.verdict}{cure}.")
+            lines.append(f"Column {_name(self.column)}: {ColumnVerdict(self.verdict).shown}{cure}.")
         return lines
 
     def __str__(self) -> str:

@@ -95,20 +95,22 @@ def _certify_columns(learned: Learned, o: Observations, verdicts_of_unfilled, ki
     means = np.bincount(columns, o.values.astype(np.float64), n) / counts
     spread = np.sqrt(np.bincount(columns, (o.values - means[columns]) ** 2, n) / counts)
     rows = np.unique(np.linspace(0, m - 1, min(m, 200)).astype(np.int64))
-    priors, missed = _prior_deviations(learned, rows), _left_out_errors(learned, o, kind)
+    missed, prior = _left_out_errors(learned, o, kind), _prior_variance(learned, rows)
     for j in range(n):
         at = np.full(rows.size, j)
         posterior = learned.deviations(rows, at, with_noise=False)
-        prior = priors * learned.model.unit[j] if learned.is_turned else priors
         table["uncertainty"][j] = np.sqrt(np.mean(posterior**2))
-        share = float(np.mean(posterior**2 / np.where(prior > 0, prior, np.inf) ** 2))
+        unit = learned.model.unit[learned.at(rows, at)[0]]
+        share = float(np.mean((posterior / np.where(unit > 0, unit, np.inf)) ** 2)) / prior
         poor = table["residual"][j] > _POOR * spread[j] or missed[j] > _LITTLE_EXPLAINED * spread[j]
         poor = poor and o.n_observed[j] > 1 and spread[j] > 0
         table["verdict"][j] = _verdict(share, poor, learned.is_exact)
-        if share > _SETTLED:
+        missing = m - o.n_observed[j]
+        if table["verdict"][j] == ColumnVerdict.POOR:
+            table["more_entries"][j] = missing
+        elif share > _SETTLED:
             # The open share falls about as 1 / (1 + entries).
-            wanted = (1 + o.n_observed[j]) * (share / _SETTLED - 1)
-            table["more_entries"][j] = min(int(np.ceil(wanted)), m - o.n_observed[j])
+            table["more_entries"][j] = int(np.ceil(min((1 + o.n_observed[j]) * (share / _SETTLED - 1), missing)))
     for j, verdict in verdicts_of_unfilled.items():
         table["verdict"][j] = verdict
         table["more_entries"][j] = 0 if o.n_observed[j] == m else max(1, min(usual, m) - o.n_observed[j])
@@ -137,11 +139,11 @@ def _verdict(share: float, poor: bool, is_exact: bool) -> str:
     return ColumnVerdict.WEAK if share > _OPEN else ColumnVerdict.APPROXIMATE
 
 
-def _prior_deviations(learned: Learned, rows) -> np.ndarray:
-    """Deviations of the fit at these rows before any entry of a column was seen; of a turned model in its unit."""
+def _prior_variance(learned: Learned, rows) -> float:
+    """Variance of the fit before any entry of a column was seen, in squared units of the model's rows, on average.
+
+    Infinite where the model has no loadings, as of a constant table: there no further entry tells more.
+    """
     f, r = learned.model, learned.model.rank
-    if learned.is_turned:  # The column's loadings are unknown: their spread over all columns, about their mean.
-        K = np.cov(f.U[:, :r].T, bias=True).reshape(r, r) if f.U.shape[0] > 1 else np.eye(r)
-        z = f.Z[rows, :r]
-        return np.sqrt(np.maximum(np.einsum("ka,ab,kb->k", z, K, z), 0.0))
-    return f.unit[rows] * np.linalg.norm(f.U[rows, :r], axis=1)
+    loadings = f.U[:, :r] if learned.is_turned else f.U[rows, :r]
+    return float(np.mean(np.sum(loadings**2, axis=1))) or np.inf

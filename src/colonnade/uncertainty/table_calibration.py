@@ -276,16 +276,18 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
         return _nothing_held_out(m, n, learned)
     rows, columns, left_out = leave_out_entries(learned, o, n_columns)
     old = o if n_columns == n else o.take(np.arange(n_columns))
-    alike = lines_of_pattern(old)  # Known entries of such a line tell nothing of its other places.
+    alike = _lines_alike(learned, old)
     scores, of_scores, shrinkage = _scores(learned, old, alike)
     parts = fit_parts(scores.ratios, scores.deviations, of_scores.noise, scores.weights)
     side = learned.at(scores.rows, scores.columns)[0]
     spreads = spreads_about_levels(learned, old)
     of_entries = Openness.of_entries(learned.model, side, of_scores.deviations, of_scores.noise, spreads)
+    deviations = parts.deviations(scores.deviations, of_scores.noise)
     left_out, of_scores = (_scaled(found, parts) for found in (left_out, of_scores))
-    scores = scores._replace(deviations=of_scores.deviations * shrinkage)
+    scores = scores._replace(deviations=deviations * shrinkage)
     tried = []
-    for kind in KINDS:
+    # Errors that are hidden together depend on each other, so that they give no factors.
+    for kind in KINDS[:2] if learned.held_out.like_gaps else KINDS:
         own = Evidence(scores.rows, scores.columns, scores.ratios, np.ones(scores.rows.size))
         everything = own
         if kind != "held out":
@@ -305,6 +307,13 @@ def calibrate_table(learned: Learned, o: Observations, n_columns: int | None = N
     known = OpenLines.of(learned, spreads, (m, n_columns))
     found = TableCalibration(kind, f, g, *degrees, parts, *priors, factors.most, known, scores, x, *sides)
     return found if n_columns == n else _with_new_columns(found, learned, o, n_columns)
+
+
+def _lines_alike(learned: Learned, o: Observations) -> str | None:
+    """ "rows" or "columns" whose known entries tell nothing of their gaps, which follow a pattern."""
+    if learned.held_out is not None and learned.held_out.like_gaps:
+        return "rows" if learned.is_turned else "columns"
+    return lines_of_pattern(o)
 
 
 def _scaled(found: LeftOut, parts: Parts) -> LeftOut:
@@ -344,7 +353,7 @@ def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Score
     With further entries and sweeps than in the trial, deviations become smaller. Errors do so less: by a factor between
     1 and that of the deviations. Its root is taken, the middle on the scale of logarithms. Where gaps follow a pattern,
     complete lines that were hidden in part keep the deviations of the trial: the final fit knows the rest of them,
-    unlike that of a line with gaps.
+    unlike that of a line with gaps. Entries that were hidden like gaps keep theirs for the same reason.
     """
     scores, found = scores_of_held_out(learned, o), learned.held_out
     places = o.locate(scores.rows, scores.columns)
@@ -358,6 +367,8 @@ def _scores(learned: Learned, o: Observations, alike: str | None) -> tuple[Score
     side = learned.at(scores.rows, scores.columns)[0]
     known = (left_out.deviations > 0) & (scores.weights > 0) & (learned.model.unit[side] > 0)
     scores, left_out = Scores(*(x[known] for x in scores)), LeftOut(*(x[known] for x in left_out))
+    if found.like_gaps:
+        return scores, left_out, np.ones(scores.rows.size)
     shrinkage = np.sqrt(scores.deviations / left_out.deviations)
     return scores._replace(deviations=left_out.deviations), left_out, shrinkage
 

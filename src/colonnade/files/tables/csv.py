@@ -263,8 +263,14 @@ def guarded(name: str) -> str:
     return "'" + name if _FORMULA.match(name) and not re.match(NUMBER, name, re.ASCII) else name
 
 
+def guarded_cell(cell: str) -> str:
+    """The same for text of a text table, which may have its apostrophe already. Dashes and telephone numbers stay."""
+    return cell if cell.startswith("'") or _NO_FORMULA.match(cell) or is_any_number(cell) else guarded(cell)
+
+
 # What a spreadsheet skips before a formula: blanks, and characters that are not seen.
 _SKIPPED = r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff]*"
 _SIGNS = r"[=+\-@\t\r\n＝＋－＠﹦﹢﹣﹫]"
 _FORMULA = re.compile(f"'*{_SKIPPED}{_SIGNS}")
+_NO_FORMULA = re.compile(r"[+-]*\s*[0-9][-0-9 ()./]*$|[-\s]*$")
 _GUARDED = re.compile(f"'+{_SKIPPED}{_SIGNS}")

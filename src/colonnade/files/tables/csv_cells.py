@@ -82,10 +82,12 @@ class _Reading:
         parse = arrow_csv.ParseOptions(delimiter=begun.delimiter, newlines_in_values=True, ignore_empty_lines=several)
         asked = {"column_types": types, "null_values": self.missing, "include_columns": only}
         convert = arrow_csv.ConvertOptions(**asked, decimal_point=begun.numerals.decimal)
-        read = arrow_csv.ReadOptions(autogenerate_column_names=True, block_size=block)
+        is_one_block = self.path.stat().st_size - start < block  # Threads would only cost their start and end.
+        options = {"autogenerate_column_names": True, "block_size": block, "use_threads": not is_one_block}
+        read = arrow_csv.ReadOptions(**options)
         with opened_text(self.path, begun.encoding, start) as file:
             source = file
-            if self.path.stat().st_size - start < block:  # Arrow needs an end of the only line.
+            if is_one_block:  # Arrow needs an end of the only line.
                 content = file.read()
                 source = pyarrow.BufferReader(content if content.endswith((b"\n", b"\r")) else content + b"\n")
             try:
@@ -161,18 +163,23 @@ class _Reading:
         import pyarrow
         import pyarrow.compute as pc
 
-        table, count, first = self._as_text(self.only), 0, None
+        table, count, first, rows = self._as_text(self.only), 0, None, set()
         for name, column in zip(table.column_names, table.columns):
             if name not in self.text:
                 is_number = pc.match_substring_regex(column, self.begun.numerals.loose)
                 wrong = pc.indices_nonzero(pc.invert(pc.or_(is_number, pc.is_in(column, pyarrow.array(self.missing)))))
                 count += len(wrong)
+                rows.update(wrong[:2].to_pylist())
                 if len(wrong) and (first is None or wrong[0].as_py() < first[0]):
                     first = wrong[0].as_py(), name, column[wrong[0].as_py()].as_py()
-        return None if first is None else self._not_a_number(count, self.place(table, *first[:2]), first[2])
+        if first is None:
+            return None
+        return self._not_a_number(count, self.place(table, *first[:2]), first[2], count > 1 and len(rows) == 1)
 
-    def _not_a_number(self, count: int, place: str, cell: str) -> str:
+    def _not_a_number(self, count: int, place: str, cell: str, are_titles: bool = False) -> str:
         remedy = "If it stands for a gap, name it with --missing (missing=...)"
+        if are_titles:  # All are in one line.
+            remedy = "If that line holds the names of the columns, delete the lines above it. " + remedy
         if is_any_number(cell):
             sign = "point" if self.begun.numerals.decimal == "." else "comma"
             remedy = f"Numbers of this file have a decimal {sign}. Correct it, or give --decimal (decimal=...)"
@@ -220,14 +227,20 @@ def numbered_lines(path: Path, begun: Beginning, header: bool) -> Iterator[tuple
 
 def place_in_words(path: Path, begun: Beginning, header: bool, table, row: int, name: str, text) -> str:
     """Line and column of a cell of a table, as people count them, from 1; f0 may hold names of rows."""
+    line = line_of(path, begun, header, row)
+    where = f"row {row + 1:,}" if line is None else f"line {line:,}"
+    named = f" ({shown(table.column('f0')[row].as_py())})" if "f0" in text and "f0" in table.column_names else ""
+    return f"{where}{named}, column {_title(begun, header, name)}"
+
+
+def line_of(path: Path, begun: Beginning, header: bool, row: int) -> int | None:
+    """The line of a file, from 1, on which a row of its table begins; None if that cannot be found."""
     several = len(begun.lines[header]) > 1  # Arrow skips empty lines then.
     rows = (line for line, _, cells in numbered_lines(path, begun, header) if cells or not several)
     try:
-        where = f"line {next(islice(rows, row, None)):,}"
-    except (csv.Error, StopIteration):
-        where = f"row {row + 1:,}"
-    named = f" ({shown(table.column('f0')[row].as_py())})" if "f0" in text and "f0" in table.column_names else ""
-    return f"{where}{named}, column {_title(begun, header, name)}"
+        return next(islice(rows, row, None), None)
+    except (csv.Error, OSError):
+        return None
 
 
 def _title(begun: Beginning, header: bool, name: str) -> str:

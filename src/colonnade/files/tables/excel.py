@@ -18,7 +18,16 @@ from ..._support.numbers import rounded_words
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
 from .csv import MISSING, SAMPLE_LINES, has_header, has_row_names
-from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, needed_module, one_line, refuse_beyond_memory, refuse_one_column
+from .kinds import (
+    ANEW,
+    TIMES_TABLE,
+    TIMES_TEXT,
+    FileForm,
+    needed_module,
+    one_line,
+    refuse_beyond_memory,
+    refuse_one_column,
+)
 from .wide_csv import whole_columns
 
 _NOTHING = frozenset(MISSING)
@@ -113,6 +122,7 @@ def _observations(path: Path, sheet: Sheet, header, row_names: int, titles, noth
         key=sheet.name,
         index=None if names is None else pyarrow.table([_array(names)], names=["0"]),
         formats={k - row_names: text for k, text in sheet.formats.items()},
+        line_of=(1 + sheet.corner[0] + header).__add__,
     )
     shown_names = None if names is None else [_as_text(name, frozenset()) for name in names]
     titles = None if titles is None else [labels[k] for k in used]
@@ -134,7 +144,7 @@ def _damage_named(path: Path):
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        raise ValueError(f"{printable(path)} is damaged or not an xlsx file: {one_line(error)}") from error
+        raise ValueError(f"{printable(path)} is damaged or not an xlsx file: {ANEW} ({one_line(error)})") from error
 
 
 def _each(path: Path, found):
@@ -214,8 +224,8 @@ def _refuse_merged_and_uncomputed(path: Path, name: str, archive: zipfile.ZipFil
             tag = element.tag.rpartition("}")[2]
             if tag == "mergeCell":
                 raise ValueError(
-                    f"the cells {element.get('ref')} {where} are merged. Unmerge them, and give every column a"
-                    " name of its own in one line"
+                    f"the cells {element.get('ref')} {where} are merged. Unmerge them, delete lines"
+                    " above the names of the columns, and name every column in one line"
                 )
             if tag == "c":
                 inside = {child.tag.rpartition("}")[2]: child.text for child in element}

@@ -7,6 +7,7 @@ import os
 import re
 import struct
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -40,9 +41,10 @@ SUFFIXES = {
     ".nc4": "netcdf",
     ".cdf": "netcdf",
 }
+_ARCHIVE = b"PK\x03\x04"
 _MAGIC = {
     b"\x93NUMPY": "npy",
-    b"PK\x03\x04": "npz",
+    _ARCHIVE: "npz",
     b"PAR1": "parquet",
     **dict.fromkeys((b"CDF\x01", b"CDF\x02", b"CDF\x05"), "netcdf"),
 }
@@ -63,6 +65,8 @@ _OTHERS = {
 _MARKS_OF_TEXT = b"\xff\xfe", b"\xfe\xff"  # The marks of UTF-16 and UTF-32.
 TIMES_ARRAY, TIMES_TABLE = 4.0, 8.0  # How often 8 bytes a cell are in memory at the peak of `complete`, measured.
 TIMES_TEXT = 3.0  # How often names are in memory while they are read, measured.
+AS_TRIPLES = "If its lines are triples, name their columns with --row, --column and --value (row=..., and so on)"
+ANEW = "copy or download it again, or save it again where it was made"
 _AS_TRIPLES = "complete it by blocks, from a file of triples"
 _KNOWN = "npy, npz, csv, tsv, Parquet, Zarr, xlsx and netCDF"
 
@@ -113,6 +117,8 @@ class FileForm:
         Dimensions and coordinates of the variable of a netCDF file.
     attributes : dict
         Those of a netCDF file as a whole.
+    line_of : function, optional
+        Says on which line of the file a row of its table stands, counted from 1; None if that cannot be said.
     """
 
     kind: str
@@ -136,6 +142,7 @@ class FileForm:
     formats: dict = field(default_factory=dict)
     array: ArrayForm | None = None
     attributes: dict = field(default_factory=dict)
+    line_of: Callable[[int], int | None] | None = None
 
     def dialect_in_words(self) -> str:
         """How a file is written: a text table other than plain csv in UTF-8, or the dimensions of netCDF."""
@@ -177,8 +184,8 @@ def kind_of(path: Path | Url) -> str:
         raise ValueError(f"{printable(path)} is of a kind that is not read; save it as csv or Parquet")
     said = SUFFIXES.get(path.suffix.lower())
     found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-    if found == "npz" and _is_workbook(path):
-        found = "xlsx"
+    if found == "npz":
+        found = _kind_of_archive(path) or (None if said == "xlsx" else "npz")
     if said == "netcdf" and head.startswith(HDF5):
         found = "netcdf"
     if found is None:
@@ -189,19 +196,21 @@ def kind_of(path: Path | Url) -> str:
         if found is None and b"\0" in head and not head.startswith(_MARKS_OF_TEXT):
             raise ValueError(f"{printable(path)} is of no kind that can be read; those are {_KNOWN}")
         return found or "csv"
+    if found is None and head.startswith(_ARCHIVE):
+        raise ValueError(f"{printable(path)} is damaged or incomplete: {ANEW}")
     if (said if said != "csv" else None) != found:
-        looks = f"it begins like {found}: rename it" if found else "it is truncated or of another kind"
+        looks = f"it begins like {found}: rename it" if found else f"it is another kind of file or damaged: {ANEW}"
         raise ValueError(f"{printable(path)} is not {said}, as its name says; {looks}")
     return said
 
 
-def _is_workbook(path: Path | Url) -> bool:
-    """Whether an archive is a workbook of Excel and not one of arrays."""
+def _kind_of_archive(path: Path | Url) -> str | None:
+    """Whether an archive is a workbook of Excel or one of arrays; None if it cannot be opened."""
     try:
         with opened_file(path) as file, zipfile.ZipFile(file) as archive:
-            return "xl/workbook.xml" in archive.NameToInfo
+            return "xlsx" if "xl/workbook.xml" in archive.NameToInfo else "npz"
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error):
-        return False
+        return None
 
 
 def kind_of_name(path: Path) -> str:
@@ -301,7 +310,7 @@ def refuse_one_column(path: Path, names, aside: SetAside) -> None:
     if len(names) == 1:
         raise ValueError(
             f"{printable(path)} has one column of numbers, {shown(names[0])}, beside {aside.in_words()}; a table needs"
-            " at least two. If its lines are triples, say which columns are row, column and value"
+            f" at least two. {AS_TRIPLES}"
         )
 
 

@@ -1,6 +1,6 @@
 """Numbers as people write them: decimal comma, thousands separators, currency and percent signs.
 
-"1,234" is 1234 under a decimal point and 1.234 under a decimal comma.
+"1,234" is 1234 under a decimal point and 1.234 under a decimal comma. Accountants write -400 as (400), and SAP as 400-.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BLANK = "[\u00a0\u202f\u2009]"  # Blanks that do not break a line; Excel groups
 _SPACE = "[ \u00a0\u202f\u2009]"
 _QUOTE = "['\u2019]"  # Swiss.
 _MONEY = "[$¢£¥฿\u20a0-\u20c0]"  # Signs of currencies.
-_SIGN = "[-+\u2212]"
+_SIGN, _MINUS = "[-+\u2212]", "[-\u2212]"
 _INFINITE = "[iI][nN][fF](?:[iI][nN][iI][tT][yY])?"
 _MARK_CLASSES = {" ": _SPACE, "\u00a0": _SPACE, "\u202f": _SPACE, "'": _QUOTE, "\u2019": _QUOTE, ".": "[.]", ",": ","}
 DECIMALS = ".", ","
@@ -44,13 +44,34 @@ class Numerals:
 
     @cached_property
     def loose(self) -> str:
-        """Pattern of any number; its groups are sign, unit, unit, sign, digits and unit."""
-        d, e = re.escape(self.decimal), "(?:[eE][+-]?[0-9]+)?"
-        grouped = "|".join(f"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+" for mark in self._marks)
-        whole = f"(?:{grouped}|[0-9]+)" if grouped else "[0-9]+"
-        digits = f"(?:{whole}(?:{d}[0-9]*)?|{d}[0-9]+){e}|{_INFINITE}"
+        """Pattern of any number."""
+        return f"{self._signed}|{self._accounting}"
+
+    @cached_property
+    def _signed(self) -> str:
+        """Pattern of a number whose sign comes first; its groups are sign, unit, unit, sign, digits and unit."""
+        d = re.escape(self.decimal)
+        whole = "|".join((*self._grouped, "[0-9]+"))
+        digits = f"(?:(?:{whole})(?:{d}[0-9]*)?|{d}[0-9]+)(?:[eE][+-]?[0-9]+)?|{_INFINITE}"
         before = f"(?:({_SIGN}?)({_MONEY}{_SPACE}*)?|({_MONEY}{_SPACE}*)({_SIGN}))"
         return rf"^\s*{before}({digits})({_SPACE}*(?:{_MONEY}|%))?\s*$"
+
+    @cached_property
+    def _accounting(self) -> str:
+        """Pattern of a negative number such as (400), ($400), $(400) and 400-; codes such as (030) are none.
+
+        Its groups, one behind the other, are the number without its sign.
+        """
+        d, unit = re.escape(self.decimal), f"(?:{_SPACE}*(?:{_MONEY}|%))?"
+        whole = "|".join((*self._grouped, "[1-9][0-9]*", "0"))
+        digits = f"(?:(?:{whole})(?:{d}[0-9]*)?|{d}[0-9]+){unit}"
+        money = f"{_MONEY}{_SPACE}*"
+        return rf"^\s*(?:({money})?\(({digits})\)|\(({money}{digits})\)|((?:{money})?{digits}){_MINUS})\s*$"
+
+    @cached_property
+    def _grouped(self) -> list[str]:
+        """Patterns of whole numbers with groups of digits."""
+        return [f"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+" for mark in self._marks]
 
     @cached_property
     def _marks(self) -> list[str]:
@@ -73,7 +94,8 @@ class Numerals:
 
     def plain(self, cell: str) -> str:
         """A number with a decimal point and nothing else but digits; other text as it is."""
-        found = re.match(self.loose, cell)
+        cell = re.sub(self._accounting, r"-\1\2\3\4", cell)
+        found = re.match(self._signed, cell)
         if found is None:
             return cell
         sign = found[1] or found[4] or ""
@@ -84,7 +106,7 @@ class Numerals:
         """The same for an Arrow column of text; every cell must be a number, or null."""
         import pyarrow.compute as pc
 
-        cells = pc.replace_substring_regex(cells, self.loose, r"\1\4\5")
+        cells = pc.replace_substring_regex(self._sign_first(cells), self._signed, r"\1\4\5")
         if self._marks:
             cells = pc.replace_substring_regex(cells, self._any_mark, "")
         cells = pc.replace_substring(cells, self.decimal, ".") if self.decimal != "." else cells
@@ -94,13 +116,21 @@ class Numerals:
         """The different units, before and behind the number, of an Arrow column of numbers."""
         import pyarrow.compute as pc
 
-        found = pc.unique(pc.replace_substring_regex(cells.drop_null(), self.loose, "\\2\\3\ue000\\6"))
+        cells = self._sign_first(cells.drop_null())
+        found = pc.unique(pc.replace_substring_regex(cells, self._signed, "\\2\\3\ue000\\6"))
         return sorted({tuple(unit.split("\ue000")) for unit in found.to_pylist()})
+
+    def _sign_first(self, cells):
+        """An Arrow column of numbers with a minus sign in front in place of brackets and of one behind."""
+        import pyarrow.compute as pc
+
+        return pc.replace_substring_regex(cells, self._accounting, r"-\1\2\3\4")
 
 
 PLAIN = Numerals()
 STYLES = PLAIN, Numerals(",")
-_BEFORE, _BEHIND = f"{_SIGN}?(?:{_MONEY}{_SPACE}*)?{_SIGN}?", f"(?:{_SPACE}*(?:{_MONEY}|%))?"
+_BEFORE = rf"{_SIGN}?(?:{_MONEY}{_SPACE}*)?(?:{_SIGN}|\()?(?:{_MONEY}{_SPACE}*)?"
+_BEHIND = rf"(?:{_SPACE}*(?:{_MONEY}|%))?(?:{_MINUS}|\))?"
 # A number that is one thing under a decimal point and another under a decimal comma.
 TWO_READINGS = rf"^\s*{_BEFORE}[1-9][0-9]{{0,2}}[.,][0-9]{{3}}{_BEHIND}\s*$"
 

@@ -23,7 +23,7 @@ from .arrays import read_npy, read_npz
 from .csv import plain
 from .dialects import FOUND_OUT, DialectOptions
 from .excel import read_excel
-from .kinds import files_in, is_zarr, kind_of
+from .kinds import AS_TRIPLES, files_in, is_zarr, kind_of
 from .netcdf import read_netcdf
 from .parquet import opened, read_parquet
 from .partitions import partition_of, with_partitions
@@ -209,7 +209,7 @@ def _read(paths, fields, given: ReadingOptions) -> Observations:
             raise
         name = printable(path)
         said = str(error) if name in str(error) else f"{name}: {error}"
-        raise type(error)(f"{said}. If its lines are triples, say which columns are row, column and value") from error
+        raise type(error)(f"{said}. {AS_TRIPLES}") from error
 
 
 def _refuse_names(kind: str, names: dict) -> None:

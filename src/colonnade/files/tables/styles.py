@@ -16,7 +16,7 @@ from .numerals import TWO_READINGS, Numerals
 
 # Signs of numbers that are not bare ones with a decimal point.
 _SPECIAL = re.compile("[,%'$¢£¥฿\u2019\u00a0\u202f\u2009\u2212\u20a0-\u20c0]")
-_ASCII_SPECIAL = ",%'$"
+_ASCII_SPECIAL = ",%'$("
 _BLANK = r"^\s*$"
 _ROWS = 1_000  # Rows that are looked at together.
 
@@ -61,8 +61,10 @@ def _has_special(lines, style: Numerals, missing) -> bool:
                     seen.add(j)
                     if not style.is_bare(cell):
                         return True
-        text = "\0".join(line)
-        if any(sign in text for sign in _ASCII_SPECIAL) or not (text.isascii() or _SPECIAL.search(text) is None):
+        text = "\0".join([*line, ""])
+        if any(sign in text for sign in (*_ASCII_SPECIAL, "-\0")) or not (
+            text.isascii() or _SPECIAL.search(text) is None
+        ):
             return True
     return False
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...data.frames import array_of_column, titles_with
-from .csv import guarded
+from .csv import guarded, guarded_cell
 from .kinds import FileForm, blocks_of, kind_of_name, needed_module
 from .parquet import pandas_metadata
 from .text_writing import Cells, lines_at_a_time, longest_text, write_lines, write_text, write_titles
@@ -35,8 +35,8 @@ def _parts(M, form: FileForm) -> list[Cells]:
     n, aside = M.shape[1], form.aside
     places = range(n) if aside is None else aside.matrix_places(n)
     found = {}
-    if aside is not None:  # Cells of a text table are written as they stood in it; they have no types.
-        as_cells = _as_cells if aside.types else lambda column: column
+    if aside is not None:  # Cells of a text table have no types.
+        as_cells = partial(_as_cells, guard=guarded if aside.types else guarded_cell)
         found = {place: Cells(as_cells(column)) for place, column in zip(aside.places, aside.columns.columns)}
     alike = [(form.whole.get(k), form.units.get(k, ("", "")), place - k) for k, place in enumerate(places)]
     for (kind, unit, shift), group in groupby(range(n), alike.__getitem__):
@@ -64,7 +64,7 @@ def titles_of(count: int, names, form: FileForm) -> list[str]:
     return [str(j) for j in range(count)] if names is None else list(names)
 
 
-def _as_cells(column):
+def _as_cells(column, guard):
     """A column for a text table: numbers and Booleans as they are, all else as guarded text in dictionaries."""
     import pyarrow
     import pyarrow.types as kinds
@@ -80,7 +80,9 @@ def _as_cells(column):
         column = column.dictionary_encode()
     chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
     cells = [
-        pyarrow.DictionaryArray.from_arrays(chunk.indices, _guarded(chunk.dictionary.cast(pyarrow.large_string())))
+        pyarrow.DictionaryArray.from_arrays(
+            chunk.indices, _guarded(chunk.dictionary.cast(pyarrow.large_string()), guard)
+        )
         for chunk in chunks
     ]
     return pyarrow.chunked_array(cells)
@@ -176,10 +178,10 @@ def _labels(names, size: int, kind):
     return pyarrow.array(counted if names is None else list(names)).cast(kind)
 
 
-def _guarded(labels):
+def _guarded(labels, guard=guarded):
     import pyarrow
 
-    return pyarrow.array([guarded(label) for label in labels.to_pylist()])
+    return pyarrow.array([guard(label) for label in labels.to_pylist()], pyarrow.large_string())
 
 
 def _triples_of(values, rows, columns, labels, transposed: bool, schema):

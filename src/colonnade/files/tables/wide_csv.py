@@ -14,7 +14,7 @@ from ...data.frame_numbers import matrix_of_frame
 from ...data.observations import Observations
 from ...data.set_aside import named_columns, split
 from .csv import MISSING, Beginning, are_codes, has_header, has_repeats, has_row_names, plain, text_columns, text_kind
-from .csv_cells import NotNumbers, place_in_words, read_columns, units_of
+from .csv_cells import NotNumbers, line_of, place_in_words, read_columns, units_of
 from .dialects import FOUND_OUT, DialectOptions, with_encoding
 from .kinds import TIMES_TABLE, TIMES_TEXT, FileForm, refuse_beyond_memory, refuse_one_column
 from .numerals import STYLES
@@ -72,6 +72,7 @@ def _read(path: Path, begun: Beginning, header, row_names, missing, limit, named
     if is_guess and row_names and has_repeats(names):  # The first lines did not show it.
         return _read(path, begun, header, False, missing, limit, named)
     matrix = matrix_of_frame(numbers)
+    _refuse_infinite(path, begun, header, numbers, matrix)
     if begun.may_have_grouped_points and may_be_grouped(matrix):
         every = [f"f{j}" for j in range(len(body[0]))]
         cells = read_columns(path, begun, header, every, numbers.column_names, missing)
@@ -86,9 +87,21 @@ def _read(path: Path, begun: Beginning, header, row_names, missing, limit, named
         decimal=begun.numerals.decimal,
         units={k: unit for k, field in enumerate(numbers.schema) if (unit := units_of(field)) is not None},
         encoding=begun.encoding,
+        line_of=partial(line_of, path, begun, header),
     )
     titles = None if titles is None else [labels[int(name[1:]) - row_names] for name in numbers.column_names]
     return Observations.from_dense(matrix, row_names=plain(names), column_names=titles, origin=form)
+
+
+def _refuse_infinite(path: Path, begun: Beginning, header, numbers, matrix) -> None:
+    infinite = np.argwhere(np.isinf(matrix))
+    if len(infinite):
+        row, column = infinite[0]
+        place = place_in_words(path, begun, header, numbers, int(row), numbers.column_names[column], ())
+        raise ValueError(
+            f"the cell of {printable(path)} in {place} is infinite or above 1.8e308 ({len(infinite):,} in all):"
+            " leave it empty if it is not known"
+        )
 
 
 def _refuse_many_cells(path: Path, begun: Beginning, limit: float | None) -> None:

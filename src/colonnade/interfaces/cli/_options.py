@@ -200,6 +200,7 @@ class ReadingCommand(click.Command):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record is not None:
                 (reading if option.name in (*_READ_NAMES, "storage_option") else own).append(record)
+        reading.sort(key=lambda record: record[0].startswith(OPTION))  # The rarest stands last.
         for title, records in (("Options", own), ("Options for reading", reading)):
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -255,7 +256,7 @@ def set_aside_fact(observations) -> dict[str, str]:
 
 def set_aside_line(observations) -> list[str]:
     """The same as a line for people; no line if there are none."""
-    return [f"Left out and written back unchanged: {words}." for words in set_aside_fact(observations).values()]
+    return [f"Left out and returned unchanged: {words}." for words in set_aside_fact(observations).values()]
 
 
 def read_in_words(observations) -> str:

@@ -94,7 +94,10 @@ def command(inputs, methods, holdout, rank, full_columns, entries, plot, seed, a
         aside = set_aside_fact(data)
         say(json.dumps({**comparison.to_dict(), **aside, "next": following}, allow_nan=False))
     else:
-        for line in [*set_aside_line(data), *str(comparison).split("\n"), f"Next: {following}"]:
+        from ..inspection import about_outliers
+
+        first = [*set_aside_line(data), *(f"Note: {sentence}" for sentence in about_outliers(data))]
+        for line in [*first, *str(comparison).split("\n"), f"Next: {following}"]:
             say(line)
     if comparison.interrupted:
         sys.exit(130)

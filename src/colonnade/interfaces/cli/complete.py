@@ -69,7 +69,7 @@ _SCORES_MODEL = (
     metavar="NAME",
     help="Method: factor-model learns from all columns, full-columns from the complete ones; als, soft-impute, svt,"
     " optspace and tall-project are published methods without intervals."
-    " Default: auto, the one of these two that predicts hidden values better.",
+    " Default: auto, factor-model or full-columns, whichever predicts hidden values better.",
 )
 @click.option(
     "--orientation",

@@ -88,7 +88,7 @@ def command() -> None:
     "-o",
     required=True,
     type=click.Path(path_type=Path),
-    help="File to write, csv or Parquet. Default: none; it must be given.",
+    help="File to write, csv or Parquet.",
 )
 @force_option("the output")
 def read_command(inputs, tasks, metric, filter, output, force) -> None:
@@ -101,7 +101,7 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
     write_answers(inputs, tasks, metric, filter, output, force)
 
 
-@command.command("plan")
+@command.command("plan", short_help="Say how many questions to ask.")
 @log_options
 @repeats_option
 @click.option(
@@ -164,7 +164,7 @@ def _costs(path: Path | None, o):
     "-k",
     required=True,
     type=click.IntRange(1),
-    help="Number of questions to draw. Default: none; it must be given.",
+    help="Number of questions to draw.",
 )
 @click.option(
     "--design",
@@ -186,7 +186,7 @@ def _costs(path: Path | None, o):
     "-o",
     required=True,
     type=FILE,
-    help="File of questions to write, for `score`. Default: none; it must be given.",
+    help="File of questions to write, for `score`.",
 )
 @click.option(
     "--samples", type=FILE, help="Write also this file for --samples of lm-evaluation-harness. Default: no such file."
@@ -280,7 +280,7 @@ def _remarks(found, questions):
         yield "Note: without --questions FILE the questions of every task count as drawn at random."
 
 
-@command.command("compare")
+@command.command("compare", short_help="Say whether one model is better than another.")
 @log_options
 @click.argument("a")
 @click.argument("b")

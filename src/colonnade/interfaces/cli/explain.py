@@ -37,7 +37,7 @@ def command(result: Path, row: str, column: str, level: float, plot: Path | None
     Example: colonnade explain table-completed row7 price
 
     RESULT is a folder that `colonnade complete -o FOLDER` or Completion.save wrote. ROW and COLUMN are names, or
-    numbers from 0 if the table has no names. For a known value, the prediction without it is explained.
+    numbers from 0. For a known value, the prediction without it is explained.
     """
     from ...completion import Completion
 
@@ -60,8 +60,8 @@ def command(result: Path, row: str, column: str, level: float, plot: Path | None
 
 
 def _place(what: str, text: str, names):
-    """A name where there are names, else a number."""
-    if names is not None:
+    """A name where there are names, else a number; a number that is no name is a place."""
+    if names is not None and (text in names or not text.isdecimal()):
         return text
     if not text.isdecimal():
         raise click.UsageError(f"{what} must be a number from 0, because the result has no names there; got {text!r}")

@@ -34,7 +34,7 @@ def command() -> None:
     "-o",
     required=True,
     type=click.Path(path_type=Path),
-    help="File to write, csv or Parquet. Default: none; it must be given.",
+    help="File to write, csv or Parquet.",
 )
 @force_option("the output")
 def read_command(inputs, tasks, metric, filter, output, force) -> None:
@@ -52,14 +52,14 @@ def read_command(inputs, tasks, metric, filter, output, force) -> None:
     "-k",
     required=True,
     type=click.IntRange(1),
-    help="Number of questions to draw. Default: none; it must be given.",
+    help="Number of questions to draw.",
 )
 @click.option(
     "--output",
     "-o",
     required=True,
     type=click.Path(path_type=Path),
-    help="File to write, for --samples. Default: none; it must be given.",
+    help="File to write, for --samples.",
 )
 @force_option("the output")
 def select_command(inputs, tasks, metric, filter, questions, output, force) -> None:
@@ -85,7 +85,7 @@ def select_command(inputs, tasks, metric, filter, questions, output, force) -> N
     write_harness_samples(observations, found.rows, output, force)
 
 
-@command.command("score")
+@command.command("score", short_help="Score and rank new models.")
 @log_options
 @level_option("Probability with which an interval holds the score.")
 @click.option(

@@ -78,9 +78,8 @@ def command(inputs, select_rows, for_mean, as_json, seed, **options) -> None:
     planned = {name: options.pop(name) for name in ("shape", "rank", "coherence", "delta", "noise_std", "entries")}
     if select_rows is not None:
         _refuse_other_settings(planned, inputs)
-        completion = _completion(inputs, options)
-        _refuse_no_pattern(completion)
-        _print_rows(completion, _selected(completion, select_rows, for_mean), as_json)
+        table, rows = (_rows_for_mean if for_mean else _rows_for_all)(inputs, options, select_rows)
+        _print_rows(table, rows, as_json)
         return
     if for_mean:
         raise click.UsageError("--for-mean needs --select-rows K")
@@ -110,16 +109,40 @@ def _refuse_other_settings(planned: dict, inputs) -> None:
         raise click.UsageError("--select-rows K needs a file, or a folder that colonnade complete wrote")
 
 
+def _rows_for_mean(inputs, options: dict, k: int):
+    from ...completion import Completion
+    from ...measuring.leaderboard import select_questions
+
+    observations = Completion.load(inputs[0]).observations if _is_result(inputs) else _read(inputs, options)
+    return observations, select_questions(observations, k).tolist()
+
+
+def _rows_for_all(inputs, options: dict, k: int):
+    from ...measuring.row_selection import select_rows
+
+    completion = _completion(inputs, options)
+    _refuse_no_pattern(completion)
+    return completion, select_rows(completion, k).tolist()
+
+
+def _is_result(inputs) -> bool:
+    return len(inputs) == 1 and (inputs[0] / "facts.json").is_file()
+
+
+def _read(inputs, options: dict):
+    with progress("reading"):
+        return read_input(inputs, options)
+
+
 def _completion(inputs, options: dict):
     """The completion in a result folder, or that of a file; of one without gaps, a tenth is hidden to learn from it."""
     import numpy as np
 
     from ...completion import Completion, complete
 
-    if len(inputs) == 1 and (inputs[0] / "facts.json").is_file():
+    if _is_result(inputs):
         return Completion.load(inputs[0])
-    with progress("reading"):
-        observations = read_input(inputs, options)
+    observations = _read(inputs, options)
     if observations.full_columns.size == observations.shape[1]:
         size = observations.values.size
         observations = observations.without(np.flatnonzero(np.random.default_rng(0).random(size) < _HIDDEN))
@@ -179,20 +202,13 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _selected(completion, k: int, for_mean: bool) -> list[int]:
-    from ...measuring.leaderboard import select_questions
-    from ...measuring.row_selection import select_rows
-
-    return (select_questions(completion.observations, k) if for_mean else select_rows(completion, k)).tolist()
-
-
-def _print_rows(completion, rows: list[int], as_json: bool) -> None:
+def _print_rows(table, rows: list[int], as_json: bool) -> None:
     from ..._support.arguments import shown
 
-    names = completion.row_names
+    names = table.row_names
     if as_json:
         chosen = None if names is None else [str(names[i]) for i in rows]
-        say(json.dumps({"shape": list(completion.shape), "rows": rows, "names": chosen}))
+        say(json.dumps({"shape": list(table.shape), "rows": rows, "names": chosen}))
         return
     for i in rows:
         say(str(i) if names is None else _plain(names[i], shown))

@@ -31,7 +31,7 @@ def verdict_bar(verdicts: dict) -> list[dict]:
         found = ColumnVerdict(verdict)
         kind = "full" if found == ColumnVerdict.FULL else "good" if found.is_good else "bad" if found.is_bad else "open"
         width = 100 * count / total
-        parts.append({"verdict": verdict, "count": count, "left": left, "width": width, "kind": kind})
+        parts.append({"verdict": found.shown, "count": count, "left": left, "width": width, "kind": kind})
         left += width
     return parts
 
@@ -58,7 +58,7 @@ def _open_column(one, names, badness: dict, m: int) -> dict:
         "uncertainty": float(one["uncertainty"]),
         "residual": float(one["residual"]),
         "more_entries": int(one["more_entries"]),
-        "verdict": verdict,
+        "verdict": ColumnVerdict(verdict).shown,
         "badness": badness[verdict],
         "remedy": remedy(verdict, int(one["more_entries"]), m - int(one["n_observed"])),
     }

@@ -287,7 +287,8 @@ def screened_in_words(whole, screening: Screening, unused: Found, names, is_used
         unlearned = (is_cleaned and screening.code == code) or np.sum(unused.values == code) == count
         words.append(
             f"{code:g} stands at {count:,} places and is over {_LARGER:g} times as large as any"
-            f" other number{_UNLEARNED.format('them') if unlearned else ''}: leave these empty if it stands for nothing"
+            f" other number{_UNLEARNED.format('them') if unlearned else ''}: if it stands for nothing, make these gaps"
+            f" (NaN, or --missing {code:g})"
         )
         unused = unused.first(np.flatnonzero(unused.values != code))
     found, how = extreme_entries(whole, code), f"over {_EXTREME:g} times any other entry of its row and its column"

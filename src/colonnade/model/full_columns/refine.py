@@ -9,7 +9,7 @@ A sweep takes the coefficients z of all columns as they stand and learns the res
     t the noise variance, at least the mean square of what is left of all entries, and 1 / m the mean square of an entry
     of U, so that rows seen seldom stay where they were.
 
-The number of sweeps is fixed: judging it by hidden entries gained nothing (docs/settings.md).
+The number of sweeps is fixed: judging it by hidden entries gained nothing (docs/ablation.md).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .learn import FullColumnModel, learn, penalty_of, with_mean
 from .optimism import is_likely, leverages_of
 from .outlier_screening import Screening
 
-_SWEEPS = 3  # Sweeps; 1 costs 3 % of the error in the mean over ten tables, 4 save 0.6 % (docs/settings.md).
+_SWEEPS = 3  # Sweeps; 1 costs 3 % of the error in the mean over ten tables, 4 save 0.6 % (docs/ablation.md).
 _MOST_ROUNDS = 3  # Rounds of learning without outliers of partial columns: each may hide further ones.
 _GATHERED = 5, 0.2  # Outliers of a row, and share of its entries in partial columns, beyond which they are no typos.
 _PRIOR_COLUMNS = 1_000, 10  # Partial columns from which the prior alone is learned, at least, and for each direction.

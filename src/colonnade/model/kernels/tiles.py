@@ -201,7 +201,7 @@ def take_off(typing, X, rows, first, count, Z, j, offset, values, result):
             return I64(0)
 
         def in_registers(n):
-            """For n vectors, the last of which may be cut."""
+            """For n vectors; the last one may be cut."""
             mask = e.lanes_below(b.sub(width, I64((n - 1) * LANES)))
 
             def read(base):
