@@ -3,8 +3,8 @@
 Of every table entries are hidden: with gaps anywhere, and of complete tables also in blocks and with some columns in
 full. Printed are the shares of hidden entries within their intervals of 50, 80, 90 and 95 %. Those of 90 % are then
 told apart by tenths of the predicted width and of the predicted value, and by rows and columns with 30 hidden entries
-or more. The last two numbers are the interval score (Gneiting and Raftery 2007: width plus 2 / alpha times the miss) and the CRPS,
-in units of each row's spread, divided by those of two others with the same predictions:
+or more. The last two numbers are the interval score (Gneiting and Raftery 2007: width plus 2 / alpha times the miss)
+and the CRPS, in units of each row's spread, divided by those of two others with the same predictions:
 
     constant   one width for all, as wide as the hidden errors themselves ask for, in the data's unit or in spreads of
                the rows, whichever is better
