@@ -95,7 +95,7 @@ QUOTES = {
         *(
             f"| {name} | "
             + " | ".join(f"{{rivals[{name}; {problem}; error]:error}}" for problem in _PROBLEMS)
-            + f" | {{rivals[{name}; noisy; processor]:.2f}} |"
+            + f" | {{rivals[{name}; noisy; processor]:.2g}} |"
             for name in _METHODS
         ),
     ],
