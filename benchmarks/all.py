@@ -45,7 +45,7 @@ _METHODS = (
     *("complete (auto)", "algorithm1", "als (auto)", "als, rank given", "optspace (auto)", "optspace, rank given"),
     *("soft_impute (auto)", "svt", "tall_project", "nystrom", "cur_plus", "adaptive_completion"),
     *("lifelong_completion", "active_columns, norm", "active_columns, leverage", "active_columns, residual"),
-    *("entrywise_subsampling", "norm_sampling", "adaptive_column_sampling"),
+    *("entrywise_subsampling", "norm_sampling", "adaptive_column_sampling", "cmfrec, tuned", "dense SoftImpute loop"),
 )
 _SIZES = {10_000: "6.8", 100_000: "14", 1_000_000: "86"}  # Millions of triples by columns.
 
@@ -95,7 +95,7 @@ QUOTES = {
         *(
             f"| {name} | "
             + " | ".join(f"{{rivals[{name}; {problem}; error]:error}}" for problem in _PROBLEMS)
-            + f" | {{rivals[{name}; noisy; processor]:.2f}} |"
+            + f" | {{rivals[{name}; noisy; processor]:.2g}} |"
             for name in _METHODS
         ),
     ],
