@@ -30,7 +30,7 @@ def others():
     days = [datetime.date(2024, 1, 1 + k) for k in range(ROWS)]
     return {
         "city": ([None, *"bcdefghijkl"], "text"),
-        "digits": (["1.5", "2", None, *map(str, range(ROWS - 3))], "text"),
+        "digits": (["1.5", "2", None, *map(str, range(ROWS - 3))], "numbers stored as text"),
         "when": ([None, *(datetime.datetime(2024, 1, 1, k) for k in range(ROWS - 1))], "dates"),
         "day": ([*days[:-1], None], "dates"),
         "lasts": ([*(datetime.timedelta(hours=k) for k in range(ROWS - 1)), None], "durations"),
@@ -109,8 +109,8 @@ def test_a_long_list_is_cut(known):
         ([1, np.nan, True], None),
         ([True, None, False], "Booleans"),
         ([np.bool_(True), np.nan, False], "Booleans"),
-        ([1, "2", 3.0], "text"),
-        (["1.5", None, np.nan], "text"),
+        ([1, "2", 3.0], "text and numbers"),
+        (["1.5", None, np.nan], "numbers stored as text"),
         ([datetime.date(2024, 1, 1), None, datetime.datetime(2024, 1, 2)], "dates"),
         ([pd.NaT, None, pd.NaT], "dates"),
         ([1j, 2.0, None], "objects"),
@@ -307,3 +307,20 @@ def test_imputers_still_refuse_text_and_take_booleans():
         with pytest.raises(TypeError, match=r"1 of 3 columns are not numeric: 't'"):
             imputer.fit(frame)
         assert imputer.fit(frame[["a", "b"]]).n_features_in_ == 2
+
+
+def test_what_text_holds_is_said(rng):
+    frame = pd.DataFrame(rng.standard_normal((6, 3)), columns=["a", "b", "c"])
+    frame["stored"] = ["1.5", "2", "", "3", "-4e3", None]
+    frame["codes"] = ["01067", "10115", "20095", "50667", "60311", "70173"]
+    frame["mixed"] = pd.Series([1.5, 2, "ERR", 3, 4, 5], dtype=object)
+    words = co.complete(frame).choices["set aside"]
+    assert words == "'stored' (numbers stored as text), 'codes' (text), 'mixed' (text and numbers)"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_of_triples_is_refused(library):
+    columns = {"user": ["u", "v", "u"], "item": ["x", "x", "y"], "rating": [1.0, 2.0, 3.0]}
+    frame = pd.DataFrame(columns) if library == "pandas" else pl.DataFrame(columns)
+    with pytest.raises(ValueError, match=r"one column of numbers, 'rating', beside 'user' .* pivot it first"):
+        co.complete(frame)

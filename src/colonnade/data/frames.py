@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.arguments import shown
 from .frame_numbers import (
     known_library_of,
     labels_as_text,
@@ -248,6 +249,11 @@ def matrix_and_form(frame, ignore=(), only=None) -> tuple[np.ndarray, FrameForm]
     index = frame.index if library == "pandas" else None
     if aside is None:
         return matrix_of_frame(frame, can_ignore=True), FrameForm(library, columns, index, None, whole)
+    if len(used) == 1 and set(aside.kinds) <= {"text", "categories"} and len(aside.kinds) == 2:
+        raise ValueError(
+            f"the data frame has one column of numbers, {shown(labels[used[0]])}, beside {aside.in_words()}; a table"
+            " needs at least two. If its rows are triples, pivot it first: frame.pivot(...)"
+        )
     aside = replace(aside, columns=_part(frame, library, list(aside.places)))
     matrix = matrix_of_frame(_part(frame, library, used), can_ignore=True)
     return matrix, FrameForm(library, columns, index, aside, whole)

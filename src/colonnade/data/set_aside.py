@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from .._support.arguments import shown
-from .._support.numbers import are_numbers
+from .._support.numbers import are_numbers, reads_as_number
 
 _LISTED = 20  # Columns that a sentence names; more are counted.
 _COMPARED = 100  # Characters of a name that are compared with an unknown one; the cost grows with their square.
@@ -26,6 +27,7 @@ _KINDS = {
     ("binary", "large_binary", "fixed_size_binary", "bytes"): "bytes",
     ("list", "large_list", "fixed_size_list", "array"): "lists",
 }
+_STORED = "numbers stored as text"
 _NUMERIC = "float", "double", "halffloat", "int", "uint", "decimal", "null"
 
 
@@ -90,6 +92,8 @@ def other_kind(kind, column=None) -> str | None:
     if word.startswith(_NUMERIC) and not word.startswith("interval"):
         return None
     found = next((name for beginnings, name in _KINDS.items() if word.startswith(beginnings)), None)
+    if found == "text" and column is not None and _are_stored_numbers(column):
+        return _STORED
     return found or shown(str(kind))[1:-1]
 
 
@@ -101,7 +105,21 @@ def _kind_of_objects(cells) -> str | None:
         return "dates"
     if are_numbers(known):
         return None
-    return "text" if any(isinstance(x, str) for x in known) else "objects"
+    if not any(isinstance(x, str) for x in known):
+        return "objects"
+    if any(are_numbers([x]) for x in known):
+        return "text and numbers"
+    return _STORED if _are_stored_numbers(known) else "text"
+
+
+def _are_stored_numbers(cells) -> bool:
+    """Whether texts are numbers such as "1.5", None and blanks apart; codes such as 01067 are none."""
+    cells = (x.as_py() if hasattr(x, "as_py") else x for x in cells)  # Arrow has scalars of its own.
+    texts = (x.strip() for x in cells if isinstance(x, str) and x.strip())
+    first = next(texts, None)
+    return first is not None and all(
+        reads_as_number(x) and not (x.startswith("0") and x.isdigit() and len(x) > 1) for x in chain((first,), texts)
+    )
 
 
 def _is_nan(x) -> bool:
