@@ -20,7 +20,7 @@ from .learned import HeldOutEntries
 from .leaving_out import is_no_chance
 from .sweeps import Sweeps
 
-_FEWEST_COLUMNS = 20  # With gaps; fewer are too few to tell harder gaps from chance.
+_FEWEST_COLUMNS = 20  # Columns with gaps; two standard errors of fewer do not tell harder gaps from chance.
 _GAPS = 2_000  # Cells without an entry at which two fits are compared, at most.
 
 
